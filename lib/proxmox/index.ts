@@ -1,0 +1,40 @@
+export type { ErrorClass, ProxmoxErrorCode, ProxmoxErrorFields, Sent } from './errors.ts'
+export { errorClass, isProxmoxError, ProxmoxError } from './errors.ts'
+export type {
+  CallLog,
+  Endpoint,
+  Exchange,
+  Invocation,
+  Proxmox,
+  ProxmoxOptions,
+  RawAnswer,
+  RawRequest,
+  Timeouts,
+  TokenSource,
+} from './options.ts'
+export type {
+  Change,
+  Clone,
+  ClusterStatus,
+  Provider,
+  RunningTask,
+  Storage,
+  TaskState,
+  Version,
+  Volume,
+} from './provider.ts'
+export type { Upid, UpidParts } from './upid.ts'
+export { parseUpid } from './upid.ts'
+export type {
+  AgentAddress,
+  AgentInterface,
+  Cdrom,
+  Disk,
+  ListedVm,
+  Look,
+  Nic,
+  TemplateLook,
+  Vm,
+  VmConfig,
+  VmStatus,
+} from './vm.ts'

@@ -1,0 +1,110 @@
+import type { ProxmoxError } from './errors.ts'
+import type { Upid } from './upid.ts'
+import type { AgentInterface, ListedVm, Look, TemplateLook, Vm, VmStatus } from './vm.ts'
+
+export type Volume = {
+  /** `storage:path`, as drives name it. */
+  volid: string
+  content: string
+  format: string
+  sizeBytes: number
+  vmid?: number
+}
+
+export type Storage = {
+  storage: string
+  type: string
+  content: ReadonlySet<string>
+  enabled: boolean
+  active: boolean
+  shared: boolean
+  totalBytes: number
+  availableBytes: number
+}
+
+export type RunningTask = { upid: Upid; node: string; type: string; id: string; startedAtMs: number }
+
+/** Where a task stands. A failed one carries its error; a node that does not answer throws instead. */
+export type TaskState =
+  | { running: true }
+  | { running: false; ok: true; warnings: number }
+  | { running: false; ok: false; error: ProxmoxError }
+
+export type Clone = {
+  template: Vm
+  vmid: number
+  name: string
+  description: string
+  pool?: string
+  full: boolean
+  /** Only sent for a full clone: Proxmox refuses both for a linked one. */
+  storage?: string
+  format?: 'raw' | 'qcow2' | 'vmdk'
+}
+
+export type Change = {
+  set?: Readonly<Record<string, string | number | boolean>>
+  delete?: readonly string[]
+  /** Of the configuration the change was made from. */
+  digest?: string
+}
+
+export type ClusterStatus = {
+  /** False for a node that stands alone, which is its own quorum. */
+  clustered: boolean
+  quorate: boolean
+  nodes: readonly { name: string; online: boolean }[]
+}
+
+export type Version = { version: string; major: number }
+
+/** Proxmox in the steps' language. Every function throws ProxmoxError and nothing else; all are repeatable as said. */
+export type Provider = {
+  /** Where the cluster's list shows the VMID. Not being there proves nothing: what we may not see is left out. */
+  locate(vmid: number): Promise<ListedVm | undefined>
+  /** Every VM and container that the token may see. */
+  listVms(): Promise<ListedVm[]>
+  /** What is at the VMID, wherever it is now: read at the node last known, followed when it moved. */
+  look(at: Vm): Promise<Look>
+  /** True when nothing in the cluster holds the VMID, proven at a quorate endpoint. @throws {ProxmoxError} NoQuorum */
+  isFree(vmid: number): Promise<boolean>
+  nodesOnline(): Promise<string[]>
+  templateAt(node: string, vmid: number): Promise<TemplateLook>
+  /** Disk volumes on the storage that carry the VMID, referenced by a configuration or not. */
+  volumesOf(at: { node: string; storage: string; vmid: number }): Promise<Volume[]>
+  isos(at: { node: string; storage: string }): Promise<Volume[]>
+  storages(node: string): Promise<Storage[]>
+
+  /** Starts a clone; a repetition to the same VMID is refused by Proxmox. @throws {ProxmoxError} AlreadyExists */
+  clone(clone: Clone): Promise<Upid>
+  /** @throws {ProxmoxError} NoSuchTask; Unreachable when the task's node is down */
+  task(upid: Upid): Promise<TaskState>
+  /** Tells a task to stop; one that has ended is left alone. */
+  cancel(upid: Upid): Promise<void>
+  /** Tasks of our token that run on the node. */
+  runningTasks(filter: { node: string; vmid?: number; type?: string }): Promise<RunningTask[]>
+
+  /** Puts an ISO on the storage, over one of the same name. The task runs on the node that took the upload. */
+  upload(file: { node: string; storage: string; filename: string; bytes: Uint8Array }): Promise<Upid>
+  /** Deletes a volume; one that is gone already is no error. Undefined when it was done at once. */
+  deleteVolume(at: { node: string; storage: string; volume: string }): Promise<Upid | undefined>
+
+  /** Changes options at once; of a request that failed a part may be done, so read again. @throws {ProxmoxError} DigestMismatch, VmLocked */
+  configure(vm: Vm, change: Change): Promise<void>
+  /** Grows a disk to an absolute size. Undefined on PVE 7, where it is done at once. */
+  resize(vm: Vm, to: { disk: string; bytes: number; digest?: string }): Promise<Upid | undefined>
+  status(vm: Vm): Promise<VmStatus>
+  /** Starting a running VM ends in the task with AlreadyRunning. */
+  start(vm: Vm): Promise<Upid>
+  /** Pulls the plug. Stopping a stopped VM is a task that ends well. */
+  stop(vm: Vm): Promise<Upid>
+  /** @throws {ProxmoxError} Running, Protected, VmMissing */
+  destroy(vm: Vm, options: { unreferencedDisks: boolean }): Promise<Upid>
+  /** The guest's own view of its interfaces. @throws {ProxmoxError} AgentSilent, AgentError, AgentOff, NotRunning */
+  interfaces(vm: Vm): Promise<AgentInterface[]>
+
+  version(): Promise<Version>
+  /** Privileges our token holds on an ACL path. */
+  permissions(path: string): Promise<ReadonlySet<string>>
+  clusterStatus(): Promise<ClusterStatus>
+}
