@@ -133,6 +133,10 @@ export class ProxmoxError extends Error {
     if (rest.privilege !== undefined) this.privilege = rest.privilege
     if (rest.path !== undefined) this.path = rest.path
   }
+
+  get class(): ErrorClass {
+    return errorClass[this.code]
+  }
 }
 
 /** True for a ProxmoxError, and when codes are given, for one of those. */
