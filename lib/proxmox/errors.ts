@@ -1,6 +1,7 @@
 /** What went wrong, as a closed list. Match on this, never on a message. Source: words.ts and transport.ts, which alone choose it. */
 export type ProxmoxErrorCode =
   | 'Unreachable' // no answer that can be believed: refused, cut, timed out, 595 to 599, a gateway's 502 to 504
+  | 'Untrusted' // the endpoint's certificate is not the one we were told to trust
   | 'Aborted' // the caller's signal fired or its time for changes is over
   | 'Locked' // a lock file, cfs lock or storage lock timed out
   | 'VmLocked' // `VM is locked (x)`: see `lock`
@@ -39,6 +40,7 @@ export type ErrorClass = 'transient' | 'permanent' | 'wait'
 /** What a caller does about a code: try again, tell a person, or wait without counting it as a failure. */
 export const errorClass: Readonly<Record<ProxmoxErrorCode, ErrorClass>> = {
   Unreachable: 'transient',
+  Untrusted: 'transient',
   Aborted: 'transient',
   Locked: 'transient',
   VmLocked: 'wait',
@@ -74,7 +76,7 @@ export const errorClass: Readonly<Record<ProxmoxErrorCode, ErrorClass>> = {
   Unknown: 'transient',
 }
 
-/** Whether the request reached Proxmox: surely not, perhaps, or surely (it answered). */
+/** Whether the request reached the code that carries it out: surely not, perhaps, or surely (it answered). */
 export type Sent = 'no' | 'maybe' | 'yes'
 
 /** What one reading of Proxmox's words yields. */
@@ -83,6 +85,7 @@ export type Reading = {
   lock?: string
   privilege?: string
   path?: string
+  volume?: string
 }
 
 export type ProxmoxErrorFields = Reading & {
@@ -115,6 +118,8 @@ export class ProxmoxError extends Error {
   readonly privilege?: string
   /** … and the ACL path it is missing on. */
   readonly path?: string
+  /** For VolumeMissing: the volume, `storage:path`. */
+  readonly volume?: string
   readonly sent: Sent
   readonly ambiguous: boolean
 
@@ -132,6 +137,7 @@ export class ProxmoxError extends Error {
     if (rest.lock !== undefined) this.lock = rest.lock
     if (rest.privilege !== undefined) this.privilege = rest.privilege
     if (rest.path !== undefined) this.path = rest.path
+    if (rest.volume !== undefined) this.volume = rest.volume
   }
 
   get class(): ErrorClass {

@@ -1,0 +1,162 @@
+import { DeleteCommand, type DynamoDBDocumentClient, PutCommand, paginateQuery } from '@aws-sdk/lib-dynamodb'
+import { conditional, type Item } from './conditional.ts'
+import type { Cluster } from './config.ts'
+import type { Place } from './record.ts'
+
+/** A durable reservation: one item, one owner. Idempotent for its owner; never expires, so only a proof frees it. */
+export type Claim = { partition: string; sort: string; owner: string }
+
+export type Claims = {
+  /** Reserves a VMID of a cluster. False when another uid has it. */
+  takeVmid(cluster: string, vmid: number, owner: string): Promise<boolean>
+  freeVmid(cluster: string, vmid: number, owner: string): Promise<void>
+  /** VMIDs the owner has reserved. By index, so a claim made a moment ago may not show yet. */
+  vmidsOf(owner: string): Promise<{ cluster: string; vmid: number }[]>
+  /** Takes one of `limit` places in a queue of the storage, or keeps the one the owner has. */
+  takeSlot(partition: string, limit: number, owner: string): Promise<boolean>
+  freeSlots(partition: string, owner: string): Promise<void>
+  /** Whose turn it is to ask a guest agent of the node; a courtesy, so it lapses by itself. */
+  takeAgentTurn(cluster: string, node: string, owner: string): Promise<boolean>
+  freeAgentTurn(cluster: string, node: string, owner: string): Promise<void>
+  /** Notes something for gc to look at again: a seed or a disk that could not be reached. */
+  suspect(what: string, detail: Item): Promise<void>
+}
+
+const AGENT_TURN_MS = 30_000
+const SUSPECT_DAYS = 14
+
+// The named parts of conditions.
+const unclaimed = 'attribute_not_exists(#owner)'
+const ours = '#owner = :owner'
+const lapsed = '#until < :now'
+
+/** The queue of clones and destroys of a storage: Proxmox's storage lock lets about one through at a time and gives up after 10 s. */
+export function slotPartition(place: Place, { storageShared }: Cluster): string {
+  const node = storageShared ? '' : `#${place.node}`
+  return `clone#${place.cluster}#${place.storage}${node}`
+}
+
+/** Claims in their table: partition, sort, owner, with an index by owner. */
+export function createClaims(options: {
+  client: DynamoDBDocumentClient
+  table: string
+  now?: () => number
+}): Claims {
+  const { client, table, now = Date.now } = options
+
+  async function take(claim: Claim, lapse?: { until: number }): Promise<boolean> {
+    const { partition, sort, owner } = claim
+    const taken = await conditional(client, { table, key: { partition, sort } }, () =>
+      client.send(
+        new PutCommand({
+          TableName: table,
+          Item: { ...claim, ...lapse, claimedAt: now() },
+          ConditionExpression: [unclaimed, ours, ...(lapse ? [lapsed] : [])].join(' OR '),
+          ExpressionAttributeNames: { '#owner': 'owner', ...(lapse ? { '#until': 'until' } : {}) },
+          ExpressionAttributeValues: { ':owner': owner, ...(lapse ? { ':now': now() } : {}) },
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+        }),
+      ),
+    )
+    return taken.done || taken.winner?.owner === owner
+  }
+
+  /** Nothing happens when it is another's, or nobody's. */
+  async function free({ partition, sort, owner }: Claim): Promise<void> {
+    await conditional(client, { table, key: { partition, sort } }, () =>
+      client.send(
+        new DeleteCommand({
+          TableName: table,
+          Key: { partition, sort },
+          ConditionExpression: `${unclaimed} OR ${ours}`,
+          ExpressionAttributeNames: { '#owner': 'owner' },
+          ExpressionAttributeValues: { ':owner': owner },
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+        }),
+      ),
+    )
+  }
+
+  async function inPartition(partition: string): Promise<Claim[]> {
+    return collect(
+      paginateQuery(
+        { client },
+        {
+          TableName: table,
+          ConsistentRead: true,
+          KeyConditionExpression: '#partition = :partition',
+          ExpressionAttributeNames: { '#partition': 'partition' },
+          ExpressionAttributeValues: { ':partition': partition },
+        },
+      ),
+    )
+  }
+
+  const vmidClaim = (cluster: string, vmid: number, owner: string) => ({
+    partition: `vmid#${cluster}`,
+    sort: String(vmid),
+    owner,
+  })
+  const agentClaim = (cluster: string, node: string, owner: string) => ({
+    partition: `agent#${cluster}#${node}`,
+    sort: '0',
+    owner,
+  })
+
+  return {
+    takeVmid: (cluster, vmid, owner) => take(vmidClaim(cluster, vmid, owner)),
+    freeVmid: (cluster, vmid, owner) => free(vmidClaim(cluster, vmid, owner)),
+
+    async vmidsOf(owner) {
+      const claims = await collect(
+        paginateQuery(
+          { client },
+          {
+            TableName: table,
+            IndexName: 'byOwner',
+            KeyConditionExpression: '#owner = :owner AND begins_with(#partition, :kind)',
+            ExpressionAttributeNames: { '#owner': 'owner', '#partition': 'partition' },
+            ExpressionAttributeValues: { ':owner': owner, ':kind': 'vmid#' },
+          },
+        ),
+      )
+      return claims.map(({ partition, sort }) => ({
+        cluster: partition.slice('vmid#'.length),
+        vmid: Number(sort),
+      }))
+    },
+
+    async takeSlot(partition, limit, owner) {
+      const claims = await inPartition(partition)
+      if (claims.some((claim) => claim.owner === owner)) return true
+      const taken = new Set(claims.map(({ sort }) => sort))
+      for (let slot = 0; slot < limit; slot++) {
+        if (taken.has(String(slot))) continue
+        if (await take({ partition, sort: String(slot), owner })) return true
+      }
+      return false
+    },
+
+    async freeSlots(partition, owner) {
+      const claims = await inPartition(partition)
+      for (const claim of claims) if (claim.owner === owner) await free(claim)
+    },
+
+    takeAgentTurn: (cluster, node, owner) =>
+      take(agentClaim(cluster, node, owner), { until: now() + AGENT_TURN_MS }),
+    freeAgentTurn: (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
+
+    async suspect(what, detail) {
+      const purgeAt = Math.floor(now() / 1000) + SUSPECT_DAYS * 86_400
+      const item = { ...detail, partition: 'suspect', sort: what, seenAt: now(), purgeAt }
+      await client.send(new PutCommand({ TableName: table, Item: item }))
+    },
+  }
+}
+
+async function collect(pages: AsyncIterable<{ Items?: Item[] | undefined }>): Promise<Claim[]> {
+  const claims: Claim[] = []
+  // Written by `take` alone, in the shape of a claim.
+  for await (const page of pages) claims.push(...((page.Items ?? []) as Claim[]))
+  return claims
+}

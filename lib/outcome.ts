@@ -1,0 +1,46 @@
+import type { FailureCode } from './failure.ts'
+import type { Patch, StepName } from './record.ts'
+
+/** What a step decided. What it cannot decide it throws. */
+export type Outcome =
+  | { kind: 'next'; step: StepName; delaySeconds: number; patch: Patch } // go on
+  | { kind: 'task'; upid: string; reason: string; patch: Patch } // this step again once the task ended
+  | { kind: 'wait'; reason: string; delaySeconds: number; patch: Patch; capSeconds?: number } // this step again
+  | { kind: 'done'; patch: Patch }
+  | { kind: 'fail'; code: FailureCode; reason: string; hint?: string } // give up, tell a person
+
+export const next = (step: StepName, patch: Patch = {}, delaySeconds = 0): Outcome => ({
+  kind: 'next',
+  step,
+  delaySeconds,
+  patch,
+})
+
+export const task = (upid: string, reason: string, patch: Patch = {}): Outcome => ({
+  kind: 'task',
+  upid,
+  reason,
+  patch,
+})
+
+/** `capSeconds` stands in for the step's deadline: how long this kind of waiting may take. */
+export const wait = (
+  reason: string,
+  delaySeconds: number,
+  { patch = {}, capSeconds }: { patch?: Patch; capSeconds?: number } = {},
+): Outcome => ({
+  kind: 'wait',
+  reason,
+  delaySeconds,
+  patch,
+  ...(capSeconds === undefined ? {} : { capSeconds }),
+})
+
+export const done = (patch: Patch = {}): Outcome => ({ kind: 'done', patch })
+
+export const fail = (code: FailureCode, reason: string, hint?: string): Outcome => ({
+  kind: 'fail',
+  code,
+  reason,
+  ...(hint === undefined ? {} : { hint }),
+})
