@@ -5,8 +5,8 @@ import { yamlText } from './yaml-text.ts'
 /**
  * One card with DHCP, found by its MAC.
  *
- * The lease is asked for by MAC too, so a replaced VM keeps its address, and clones of one template never
- * share a machine-id's lease. The card is renamed, because ifupdown knows cards by name alone.
+ * netplan asks for the lease by MAC too (ifupdown always does), so a replaced VM keeps its address. The card is
+ * renamed, because ifupdown knows cards by name alone.
  *
  * Source: cloud-init documentation, "Networking config Version 2".
  */

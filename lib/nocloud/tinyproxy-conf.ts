@@ -3,7 +3,7 @@ import type { Seed } from './seed.ts'
 import { SeedError } from './seed-error.ts'
 
 /**
- * The configuration of the forward proxy: admits only `allow` and `probeFrom`, to any destination.
+ * The configuration of the forward proxy, line by line: admits only `allow` and `probeFrom`, to any destination.
  *
  * Why tinyproxy and not squid: Debian and Ubuntu package both; tinyproxy is a fifth of a MiB installed
  * (squid nine, Perl's DBI beside it), listens within milliseconds, lives in a few MiB, caches nothing, and its
@@ -12,7 +12,7 @@ import { SeedError } from './seed-error.ts'
  *
  * Source: tinyproxy.conf(5) of 1.11; the alphabets are those its parser takes.
  */
-export function tinyproxyConf({ proxy, probeFrom, memoryMiB = 512 }: Seed): string {
+export function tinyproxyConf({ proxy, probeFrom, memoryMiB = 512 }: Seed): string[] {
   const { port, allow, auth } = proxy
   if (!isIntegerWithin(port, 1, 65_535)) {
     throw new SeedError('InvalidPort', 'proxy.port', 'an integer from 1 to 65535', port)
@@ -39,13 +39,13 @@ export function tinyproxyConf({ proxy, probeFrom, memoryMiB = 512 }: Seed): stri
 type Directive = [name: string, ...values: string[]]
 
 /** A value with anything that could end it, or its line, never gets past this. */
-function directives(list: Directive[]): string {
+function directives(list: Directive[]): string[] {
   for (const [name, ...values] of list) {
     if (!values.every((value) => /^[A-Za-z0-9.:/_-]+$/.test(value))) {
       throw new Error(`the value of ${name} was not checked`)
     }
   }
-  return list.map((directive) => directive.join(' ') + '\n').join('')
+  return list.map((directive) => directive.join(' '))
 }
 
 /** A client costs a thread and two buffers, a quarter of a MiB at worst; the rest stays for the guest. */

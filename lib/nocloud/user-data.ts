@@ -1,4 +1,4 @@
-import { isAlias, isMap, isSeq, parseDocument } from 'yaml'
+import { isMap, parseDocument } from 'yaml'
 import type { Seed } from './seed.ts'
 import { SeedError } from './seed-error.ts'
 import { cloudConfig } from './yaml-text.ts'
@@ -36,9 +36,6 @@ const formats = [
   { name: 'a MIME multipart header', start: /^(MIME-Version:|Content-Type:\s*multipart\/)/i },
 ]
 
-/** The lists that ours are put in front of: merged with anything but a list, ours would be lost. */
-const sharedLists = ['write_files', 'runcmd']
-
 function checkCloudConfig(text: string) {
   // PyYAML takes a repeated key, so this does too.
   const document = parseDocument(text, { version: '1.1', uniqueKeys: false, logLevel: 'silent' })
@@ -49,15 +46,8 @@ function checkCloudConfig(text: string) {
       `valid YAML after #cloud-config (${error.code}${line === undefined ? '' : ` in line ${line}`})`,
     )
   }
-  const config = document.contents
-  if (config === null) return
-  if (!isMap(config)) throw invalid('a mapping after #cloud-config')
-  for (const key of sharedLists) {
-    const value = config.get(key, true)
-    if (config.has(key) && !isSeq(isAlias(value) ? value.resolve(document) : value)) {
-      throw new SeedError('InvalidUserData', `userData.${key}`, 'a list')
-    }
-  }
+  // A document of comments alone has no contents: odd, but cloud-init goes on without it.
+  if (document.contents !== null && !isMap(document.contents)) throw invalid('a mapping after #cloud-config')
 }
 
 function invalid(wanted: string): SeedError {

@@ -1,64 +1,69 @@
+import { multipart } from './multipart.ts'
 import type { Seed } from './seed.ts'
 import { tinyproxyConf } from './tinyproxy-conf.ts'
-import { cloudConfig, lines } from './yaml-text.ts'
+import { cloudConfig } from './yaml-text.ts'
 
 /**
- * Our part of the machine: the guest agent and the proxy. The publisher's user-data is laid over it.
+ * Our part of the machine, the guest agent and the proxy. The publisher's user-data is laid over it.
  *
- * cloud-init merges vendor-data *into* user-data: a key of the publisher's stays, ours fills the gaps. By
- * default that would drop our `write_files` and `runcmd` as soon as the publisher has one. `merge_how` in
- * the document that is merged in decides otherwise: lists are joined, ours first. First, so that the
- * publisher's files replace ours of the same path, and nothing in the publisher's `runcmd` (an `exit`, an
- * endless command) keeps the proxy from starting. A publisher's `#!` script is run before any `runcmd`.
- * With `vendor_data: {enabled: false}` a publisher does without all of this.
+ * A script does the work, no `packages`, `write_files` or `runcmd`: cloud-init merges vendor-data under
+ * user-data key by key and never joins their lists (a `merge_how` is used up before that merge), so the
+ * first publisher with a `runcmd` of their own would have lost us the proxy. Scripts of vendor-data have a
+ * folder of their own, and run once per instance, after the packages and files of user-data and before its
+ * scripts and `runcmd`. So whatever a publisher adds is added; what is to change the proxy goes into
+ * `runcmd`; and `vendor_data: {enabled: false}` does without all of this.
  *
- * Source: cloud-init documentation, "Merging user-data sections" and "Vendor-data".
+ * Source: cloud-init documentation, "Vendor-data"; helpers.py, ConfigMerger; issue 6268 of canonical/cloud-init.
  */
 export function vendorData(seed: Seed): string {
-  return cloudConfig({
-    merge_how: [
-      { name: 'list', settings: ['prepend'] },
-      { name: 'dict', settings: ['no_replace', 'recurse_list'] },
-    ],
-    // The module fails on small images without update-locale. A word, for 22.4's schema wants a string.
-    locale: 'false',
-    write_files: [
-      // Written before the package can be there, so that its service never runs with another configuration;
-      // root's alone until the package has made the group.
-      { path: conf, permissions: '0600', content: lines(tinyproxyConf(seed)) },
-      { path: '/etc/systemd/system/tinyproxy.service.d/egress.conf', content: lines(serviceDropIn) },
-    ],
-    runcmd: [
-      installWhenMissing,
-      ['chgrp', 'tinyproxy', conf],
-      ['chmod', '0640', conf],
-      ['systemctl', 'daemon-reload'],
-      ['systemctl', 'enable', 'tinyproxy'],
-      // In a template that has the package, the service may have started before our file was written.
-      ['systemctl', 'restart', 'tinyproxy'],
-      // A static unit that udev starts when the port appears, which was before it was installed.
-      ['systemctl', 'start', 'qemu-guest-agent'],
-    ],
-  })
+  return multipart([
+    { type: 'cloud-config', filename: 'egress-defaults', text: cloudConfig(defaults) },
+    { type: 'x-shellscript', filename: 'egress-proxy', text: setUp(tinyproxyConf(seed)) },
+  ])
 }
 
-const conf = '/etc/tinyproxy/tinyproxy.conf'
+/** The locale module fails where update-locale is missing. A word: the schema of 22.4 wants a string. */
+const defaults = { locale: 'false' }
+
+const configuration = '/etc/tinyproxy/tinyproxy.conf'
 
 /** Two descriptors a client: systemd's soft limit of 1024 is met long before MaxClients. */
-const serviceDropIn = `[Service]
-LimitNOFILE=65536
-Restart=on-failure
-RestartSec=3
-`
+const serviceDropIn = ['[Service]', 'LimitNOFILE=65536', 'Restart=on-failure', 'RestartSec=3']
 
-/**
- * The `packages` module would fetch the package lists even when nothing is missing. confold: dpkg keeps the
- * configuration that we have already written.
- */
-const installWhenMissing = [
-  'command -v tinyproxy >/dev/null && command -v qemu-ga >/dev/null ||',
-  '{ apt-get update -o Acquire::Retries=3;',
-  'DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends',
-  '-o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold',
-  'qemu-guest-agent tinyproxy; }',
-].join(' ')
+/** The `packages` module would fetch the lists even when nothing is missing. confold keeps our file. */
+const install = [
+  'apt-get update --option Acquire::Retries=3',
+  'DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends' +
+    ' --option Acquire::Retries=3 --option DPkg::Lock::Timeout=300 --option Dpkg::Options::=--force-confold' +
+    ' qemu-guest-agent tinyproxy',
+]
+
+function setUp(tinyproxyConf: string[]): string {
+  return [
+    '#!/bin/sh',
+    'set -eu',
+    '# Before the package is there, so that its service never runs with another configuration.',
+    ...file(configuration, '0600', tinyproxyConf),
+    ...file('/etc/systemd/system/tinyproxy.service.d/egress.conf', '0644', serviceDropIn),
+    'if ! command -v tinyproxy >/dev/null || ! command -v qemu-ga >/dev/null; then',
+    ...install,
+    'fi',
+    '# udev starts it when its port appears, which was before it was installed. Not waited for: without the port it',
+    '# would hang.',
+    'systemctl start qemu-guest-agent --no-block',
+    '# It may hold a password; the group comes with the package, and reads the file on a reload.',
+    `chgrp tinyproxy ${configuration}`,
+    `chmod 0640 ${configuration}`,
+    'systemctl daemon-reload',
+    'systemctl enable tinyproxy',
+    '# A template that has the package started it with the configuration it came with.',
+    'systemctl restart tinyproxy',
+    '',
+  ].join('\n')
+}
+
+/** A quoted here-document: the shell takes its lines as they are, up to one that is `END`. */
+function file(path: string, mode: string, lines: string[]): string[] {
+  if (lines.includes('END')) throw new Error(`${path} would end too early`)
+  return [`install -D -m ${mode} /dev/stdin ${path} <<'END'`, ...lines, 'END']
+}

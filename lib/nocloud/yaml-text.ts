@@ -15,13 +15,6 @@ export function yamlText(value: Record<string, unknown>): string {
   })
 }
 
-/** A text of several lines that stays readable in the document. */
-export function lines(text: string): Scalar {
-  const scalar = new Scalar(text)
-  scalar.type = Scalar.BLOCK_LITERAL
-  return scalar
-}
-
 /** A cloud-config document, with the first line by which cloud-init knows one. */
 export function cloudConfig(value: Record<string, unknown>): string {
   return '#cloud-config\n' + yamlText(value)
