@@ -1,0 +1,87 @@
+import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb'
+
+/**
+ * The tables, queues and the topic of an installation, as plain data: `egress up` makes its emulated ones from it, and the
+ * templates for AWS are compared with it, so that both are the same.
+ */
+
+export type TableShape = {
+  keys: NonNullable<CreateTableCommandInput['KeySchema']>
+  attributes: NonNullable<CreateTableCommandInput['AttributeDefinitions']>
+  indexes: NonNullable<CreateTableCommandInput['GlobalSecondaryIndexes']>
+  /** Epoch seconds after which an item may go. Judged in code too: AWS removes late, an emulator never. */
+  ttlAttribute: string
+}
+
+export const tables = {
+  /** Rows by uid. Items without a phase (userData, blank rows) are in no index. */
+  proxies: {
+    keys: [{ AttributeName: 'uid', KeyType: 'HASH' }],
+    attributes: [
+      { AttributeName: 'uid', AttributeType: 'S' },
+      { AttributeName: 'phase', AttributeType: 'S' },
+      { AttributeName: 'createdAt', AttributeType: 'N' },
+      { AttributeName: 'placedOn', AttributeType: 'S' },
+    ],
+    indexes: [
+      {
+        IndexName: 'byPhase',
+        KeySchema: [
+          { AttributeName: 'phase', KeyType: 'HASH' },
+          { AttributeName: 'createdAt', KeyType: 'RANGE' },
+        ],
+        Projection: { ProjectionType: 'ALL' },
+      },
+      {
+        IndexName: 'byNode',
+        KeySchema: [{ AttributeName: 'placedOn', KeyType: 'HASH' }],
+        Projection: { ProjectionType: 'KEYS_ONLY' },
+      },
+    ],
+    ttlAttribute: 'purgeAt',
+  },
+  claims: {
+    keys: [
+      { AttributeName: 'partition', KeyType: 'HASH' },
+      { AttributeName: 'sort', KeyType: 'RANGE' },
+    ],
+    attributes: [
+      { AttributeName: 'partition', AttributeType: 'S' },
+      { AttributeName: 'sort', AttributeType: 'S' },
+      { AttributeName: 'owner', AttributeType: 'S' },
+    ],
+    indexes: [
+      {
+        IndexName: 'byOwner',
+        KeySchema: [
+          { AttributeName: 'owner', KeyType: 'HASH' },
+          { AttributeName: 'partition', KeyType: 'RANGE' },
+        ],
+        Projection: { ProjectionType: 'ALL' },
+      },
+    ],
+    ttlAttribute: 'purgeAt',
+  },
+} as const satisfies Record<string, TableShape>
+export type TableId = keyof typeof tables
+
+const DAY_SECONDS = 86_400
+
+/** No window of retries may reach it (24 h at 150 to 300 s is about 590): it only ends messages that kill whoever reads them. */
+export const MAX_RECEIVE_COUNT = 1000
+
+/** Queues that feed a function; each has dead letters called `<name>-dlq`. */
+export const sources = {
+  create: { retentionSeconds: 4 * DAY_SECONDS, deadLetterRetentionSeconds: 14 * DAY_SECONDS },
+  delete: { retentionSeconds: 4 * DAY_SECONDS, deadLetterRetentionSeconds: 14 * DAY_SECONDS },
+} as const
+export type SourceId = keyof typeof sources
+
+/** As AWS advises: a function may be throttled and tried again before its batch is shown to another. */
+export const visibilitySeconds = (functionTimeoutSeconds: number) => 6 * functionTimeoutSeconds
+
+export const outcomes = {
+  topic: 'egress-outcomes',
+  /** A standing subscriber that keeps what was published, for `egress events --take`. */
+  queue: { name: 'egress-events', retentionSeconds: DAY_SECONDS },
+} as const
