@@ -1,3 +1,4 @@
+export { type CallName, type CallSpec, calls, type Need } from './calls.ts'
 export type { ErrorClass, ProxmoxErrorCode, ProxmoxErrorFields, Sent } from './errors.ts'
 export { errorClass, isProxmoxError, ProxmoxError } from './errors.ts'
 export type {
@@ -23,6 +24,7 @@ export type {
   Version,
   Volume,
 } from './provider.ts'
+export { createProxmox } from './proxmox.ts'
 export type { Upid, UpidParts } from './upid.ts'
 export { parseUpid } from './upid.ts'
 export type {

@@ -1,6 +1,12 @@
+import type { Api } from './api.ts'
 import type { ProxmoxError } from './errors.ts'
+import { createFinder } from './finder.ts'
+import { createMachines } from './machines.ts'
+import { readClusterStatus } from './quorum.ts'
+import { createTasks } from './tasks.ts'
 import type { Upid } from './upid.ts'
 import type { AgentInterface, ListedVm, Look, TemplateLook, Vm, VmStatus } from './vm.ts'
+import { createVolumes } from './volumes.ts'
 
 export type Volume = {
   /** `storage:path`, as drives name it. */
@@ -107,4 +113,22 @@ export type Provider = {
   /** Privileges our token holds on an ACL path. */
   permissions(path: string): Promise<ReadonlySet<string>>
   clusterStatus(): Promise<ClusterStatus>
+}
+
+/** The provider over one set of calls; `doors` are the same calls, each bound to one endpoint. */
+export function createProvider(api: Api, doors: () => readonly Api[]): Provider {
+  return {
+    ...createFinder(api, doors),
+    ...createTasks(api),
+    ...createVolumes(api),
+    ...createMachines(api),
+    nodesOnline: async () =>
+      (await api.nodes()).filter(({ status }) => status === 'online').map(({ node }) => node),
+    version: async () => {
+      const { version } = await api.version()
+      return { version, major: Number.parseInt(version, 10) }
+    },
+    permissions: async (path) => new Set(Object.keys((await api.permissions({ path }))[path] ?? {})),
+    clusterStatus: async () => readClusterStatus(await api.clusterStatus()),
+  }
 }

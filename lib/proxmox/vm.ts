@@ -46,7 +46,7 @@ export type Look =
   | { kind: 'vm'; node: string; config: VmConfig }
   | { kind: 'absent' }
   /** Something holds the number, and our token may not see it. */
-  | { kind: 'hidden'; node?: string }
+  | { kind: 'hidden' }
   | { kind: 'container'; node: string }
   | { kind: 'unknown'; reason: string }
 

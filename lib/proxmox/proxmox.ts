@@ -1,0 +1,17 @@
+import { createApi } from './api.ts'
+import type { Proxmox, ProxmoxOptions } from './options.ts'
+import { createProvider } from './provider.ts'
+import { type Bounds, createTransport } from './transport.ts'
+
+/** A client for one cluster. @throws {TypeError} for endpoints that are no https URLs or have no proper fingerprint */
+export function createProxmox(options: ProxmoxOptions): Proxmox {
+  const transport = createTransport(options)
+  const apiWithin = (bounds: Bounds) => createApi((call) => transport.send(call, bounds))
+  return {
+    with: (invocation) =>
+      createProvider(apiWithin(invocation), () =>
+        transport.endpoints().map((endpoint) => apiWithin({ ...invocation, endpoint })),
+      ),
+    close: () => transport.close(),
+  }
+}

@@ -1,0 +1,28 @@
+import type { TokenSource } from './options.ts'
+
+const memoryMs = 30_000
+const atMost = 2
+
+/**
+ * The tokens worth trying for one call, in order: the known one, then after a refusal those of a fresh read, so that a
+ * rotation in any order is safe. Every refusal costs 3 s at Proxmox, so a refused token is left out for a while.
+ */
+export function createTokens(source: TokenSource, now: () => number) {
+  const refusedUntil = new Map<string, number>()
+  const refused = (token: string) => (refusedUntil.get(token) ?? 0) > now()
+
+  return {
+    async *candidates(): AsyncGenerator<string> {
+      const known = (await source.get()).slice(0, atMost).find((token) => !refused(token))
+      if (known === undefined) return
+      yield known
+      for (const token of (await source.get({ fresh: true })).slice(0, atMost)) {
+        if (!refused(token)) yield token
+      }
+    },
+    refuse(token: string): void {
+      for (const [old, until] of refusedUntil) if (until <= now()) refusedUntil.delete(old)
+      refusedUntil.set(token, now() + memoryMs)
+    },
+  }
+}
