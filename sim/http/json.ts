@@ -19,8 +19,8 @@ export function decodeJson(text: string, version: 8 | 9): Params {
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (cause) {
-    throw new UnreadableBody(malformed(text, offsetOf(cause, text), version))
+  } catch {
+    throw new UnreadableBody(malformed(text, version))
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new UnreadableBody(`Not a HASH reference${diedAt('json', version)}`)
@@ -28,16 +28,33 @@ export function decodeJson(text: string, version: 8 | 9): Params {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toParam(item)]))
 }
 
-function malformed(text: string, offset: number, version: 8 | 9): string {
+function malformed(text: string, version: 8 | 9): string {
+  const offset = goodLength(text)
   const rest = text.slice(offset) || '(end of string)'
   const what = 'malformed JSON string, neither tag, array, object, number, string or atom'
   return `${what}, at character offset ${offset} (before "${rest}")${diedAt('json', version)}`
 }
 
-/** V8 names the position only when something follows it; otherwise the text ended too early. */
-function offsetOf(cause: unknown, text: string): number {
-  const position = cause instanceof Error ? /at position (\d+)/.exec(cause.message)?.[1] : undefined
-  return position === undefined ? text.length : Number(position)
+/** How far the text could still have become JSON. V8 does not always name the place, so it is searched for. */
+function goodLength(text: string): number {
+  let [low, high] = [0, text.length]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (isBeginning(text.slice(0, middle))) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+function isBeginning(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : ''
+    const position = /at position (\d+)/.exec(words)?.[1]
+    return /^Un(?:expected end|terminated)/.test(words) || Number(position ?? -1) === text.length
+  }
 }
 
 /** `null` is Perl's undef, which an option without a value is too; a nested object prints as its kind. */
