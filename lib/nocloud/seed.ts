@@ -7,11 +7,11 @@ export type Seed = {
   mac: string
   proxy: {
     port: number
-    /** Addresses or CIDRs that may use the proxy, IPv4 and IPv6; never empty. */
+    /** Addresses or CIDRs that may use the proxy, IPv4, and IPv6 down to /64; never empty. */
     allow: string[]
     auth?: { username: string; password: string }
   }
-  /** Addresses or CIDRs of our own prober, admitted beside `allow`. */
+  /** The same for our own prober, admitted beside `allow`. */
   probeFrom: string[]
   /** Decides how many clients the proxy serves at once; 512 unless given. */
   memoryMiB?: number

@@ -55,9 +55,9 @@ function maxClients(memoryMiB: number): number {
 
 function rangesOf(field: string, texts: string[]): string[] {
   return texts.map((text, index) => {
-    const range = clientRange(text)
-    if (range !== undefined) return range
-    throw new SeedError('InvalidAllow', `${field}[${index}]`, 'an IPv4 or IPv6 address or CIDR', text)
+    const read = clientRange(text)
+    if ('range' in read) return read.range
+    throw new SeedError('InvalidAllow', `${field}[${index}]`, read.wanted, text)
   })
 }
 
