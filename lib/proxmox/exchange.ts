@@ -34,6 +34,7 @@ function createAgent({ fingerprint }: Endpoint, ca: string | undefined): Agent {
     keepAliveTimeout: 3_500,
     keepAliveMaxTimeout: 3_500,
     pipelining: 1,
+    allowH2: false,
     connections: 64,
     maxRequestsPerClient: 90,
     // Our own timer bounds the whole call, headers and body together.
