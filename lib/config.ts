@@ -55,6 +55,9 @@ const Cluster = z
     bridge: z.string().regex(/^[A-Za-z][A-Za-z0-9_.-]{0,14}$/, wanted('the name of a bridge or vnet')),
     vlan: z.int().min(1).max(4094).optional(),
     vmids: Vmids,
+    /** Only an address in one of these counts as the proxy's; by default any that is neither loopback, link-local nor multicast. */
+    addressRanges: z.array(Range).min(1).optional(),
+    ipv6: z.boolean().default(false),
     /** For each image, the template's VMID on each node that has it. */
     images: z.record(z.string(), z.record(NodeName, Vmid)),
   })

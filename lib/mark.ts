@@ -69,7 +69,7 @@ export type Ownership =
   | { kind: 'ours'; mark: Mark }
   /** A person edited the mark away; name and seed are still ours, so it may be written again. */
   | { kind: 'unmarked' }
-  /** The name is ours and nothing else proves it: a person must say. */
+  /** The name is ours, or the seed, and nothing else proves it: a person must say. */
   | { kind: 'doubtful' }
   /** A placeholder without a name: a clone is being made here, ours or another's. */
   | { kind: 'nameless' }
@@ -83,10 +83,10 @@ export function ownership(config: Bearing, row: Row, deployment: string): Owners
     return ours && !config.template ? { kind: 'ours', mark } : { kind: 'foreign' }
   }
   if (config.lock !== undefined && config.name === undefined) return { kind: 'nameless' }
-  if (row.name === undefined || config.name !== vmName({ uid: row.uid, name: row.name }))
-    return { kind: 'foreign' }
-  const seeded = config.cdroms.some(
+  const nameIsOurs = row.name !== undefined && config.name === vmName({ uid: row.uid, name: row.name })
+  const seedIsOurs = config.cdroms.some(
     ({ slot, volume }) => slot === SEED_SLOT && volume !== undefined && volume === row.seed,
   )
-  return seeded ? { kind: 'unmarked' } : { kind: 'doubtful' }
+  if (nameIsOurs && seedIsOurs) return { kind: 'unmarked' }
+  return nameIsOurs || seedIsOurs ? { kind: 'doubtful' } : { kind: 'foreign' }
 }

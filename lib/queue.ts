@@ -26,11 +26,7 @@ export type Obituary = {
 
 export type Queues = {
   /** At least once. `message` carries no state: a Continue or a Resume. */
-  send(
-    side: Side,
-    message: object,
-    options: { delaySeconds: number; trace?: string | undefined },
-  ): Promise<void>
+  send(side: Side, message: object, options: { delaySeconds: number }): Promise<void>
   /** Puts a body, to the letter, among the side's dead letters. */
   bury(side: Side, body: string, obituary: Obituary): Promise<void>
   /** When the queue shows the delivery again. Best effort: without it, the queue's own time-out applies. */
@@ -44,13 +40,12 @@ export function createQueues(options: {
 }): Queues {
   const { client, urls, onVisibilityFailure } = options
   return {
-    async send(side, message, { delaySeconds, trace }) {
+    async send(side, message, { delaySeconds }) {
       await client.send(
         new SendMessageCommand({
           QueueUrl: urls[side].queue,
           MessageBody: JSON.stringify(message),
           DelaySeconds: Math.min(Math.max(Math.ceil(delaySeconds), 0), MAX_DELAY_SECONDS),
-          ...(trace === undefined ? {} : { MessageAttributes: { traceparent: text(trace) } }),
         }),
       )
     },

@@ -38,8 +38,8 @@ export const Problem = z.object({
 })
 export type Problem = z.infer<typeof Problem>
 
-const TaskRef = z.object({ upid: z.string(), step: StepName })
-const EndedTask = TaskRef.extend({ ok: z.boolean(), code: FailureCode.optional(), at: Instant })
+const TaskRef = z.object({ upid: z.string(), step: StepName, at: Instant })
+const EndedTask = TaskRef.extend({ ok: z.boolean(), code: FailureCode.optional() })
 export type EndedTask = z.infer<typeof EndedTask>
 
 export const TimelineEntry = z.object({ step: StepName, at: Instant, ms: z.number(), outcome: z.string() })
@@ -75,11 +75,15 @@ export const Row = z.object({
   place: Place.optional(),
   /** `cluster/node`, for the index by node. */
   placedOn: z.string().optional(),
+  /** The VM at the place was seen, whole and ours. */
+  cloned: z.boolean().optional(),
   task: TaskRef.optional(),
   /** The last task the worker saw end. */
   ended: EndedTask.optional(),
   /** Volume id of the seed, from the moment it is intended until it is proven gone. */
   seed: z.string().optional(),
+  /** Nodes to which a seed may have been uploaded. */
+  seededOn: z.array(z.string()).optional(),
   /** Nodes whose ISO storage is known to be without the seed. */
   swept: z.array(z.string()).optional(),
   sweeping: z.string().optional(),
@@ -95,8 +99,6 @@ export const Row = z.object({
   expiresAt: Instant.optional(),
   /** Epoch seconds; DynamoDB's TTL attribute, only on tombstones, judged in code too. */
   purgeAt: z.number().optional(),
-  /** The trace that the request began, carried along (W3C traceparent). */
-  trace: z.string().optional(),
 })
 export type Row = z.infer<typeof Row>
 
@@ -116,6 +118,16 @@ export type Wished = With<'name' | 'spec' | 'specHash'>
 export type Placed = Wished & With<'place' | 'mac' | 'seed'>
 /** … and an address. */
 export type Addressed = Placed & With<'address'>
+
+/** What the clock says about a row; worked out by the worker, since no step reads a clock. */
+export type Moment = {
+  /** No call of ours can still be running unseen. */
+  settled: boolean
+  /** Since the step was entered, Proxmox's outages left out. */
+  waitedSeconds: number
+  /** Since `ended.at`; infinite when no task has ended. */
+  endedSecondsAgo: number
+}
 
 /** What each step may rely on. */
 export type RowOf = {
@@ -159,6 +171,7 @@ export type Patch = {
   [K in
     | 'place'
     | 'seed'
+    | 'seededOn'
     | 'swept'
     | 'sweeping'
     | 'mac'
@@ -166,12 +179,41 @@ export type Patch = {
     | 'endpoint'
     | 'lookedAgain'
     | 'probed'
+    | 'cloned'
     | 'task'
     | 'ended'
     | 'unsettledUntil']?: Row[K] | undefined
 }
 
 export type Side = 'create' | 'delete'
+
+/** A row without a past, but for what its key has seen: leases that ran out. */
+export function firstRow(blank: Row | BlankRow, wish: Row['wish'], now: number): Row {
+  const { uid, turn, deliveries, unsettledUntil } = blank
+  return {
+    uid,
+    turn,
+    deliveries,
+    ...(unsettledUntil === undefined ? {} : { unsettledUntil }),
+    wish,
+    generation: 0,
+    phase: wish === 'present' ? 'Pending' : 'Deleting',
+    since: now,
+    dueAt: now,
+    lookedAgain: 0,
+    probed: 0,
+    timeline: [],
+    createdAt: now,
+    requestedAt: now,
+  }
+}
+
+/** The row with a patch applied; a field patched to `undefined` is gone. */
+export function patched(row: Row, patch: { [K in keyof Row]?: Row[K] | undefined }): Row {
+  const entries = Object.entries({ ...row, ...patch }).filter(([, value]) => value !== undefined)
+  // A patch can only remove optional fields: `Patch` and the callers name no other.
+  return Object.fromEntries(entries) as Row
+}
 
 /** The function, and so the queue, a step belongs to. */
 export function sideOf(step: StepName, failedStep?: StepName): Side {

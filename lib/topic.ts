@@ -1,0 +1,57 @@
+import { PublishCommand, type SNSClient } from '@aws-sdk/client-sns'
+import type { OutcomeEvent } from './events.ts'
+import type { Row } from './record.ts'
+
+export type Publish = (event: OutcomeEvent) => Promise<void>
+
+/** Tells the world, at least once; subscribers filter on the attribute `eventType`. */
+export function createPublish(client: SNSClient, topicArn: string): Publish {
+  return async (event) => {
+    await client.send(
+      new PublishCommand({
+        TopicArn: topicArn,
+        Message: JSON.stringify(event),
+        MessageAttributes: { eventType: { DataType: 'String', StringValue: event.type } },
+      }),
+    )
+  }
+}
+
+/** What every event about a row says. The id is that of the row's turn as taken: the same on every retry. */
+const about = ({ uid, generation, turn }: Row) => ({
+  eventId: `${uid}:${generation}:${turn}`,
+  uid,
+  generation,
+})
+
+/** @throws {Error} for a row that is not complete, which no life cycle ends with */
+export function readyEvent(row: Row, now: number): OutcomeEvent {
+  const { name, endpoint, address, place } = row
+  if (name === undefined || endpoint === undefined || address === undefined || !place) {
+    throw new Error(`the row ${row.uid} is ready without an address`)
+  }
+  const { vmid, node, cluster } = place
+  const timeToReadyMs = now - row.requestedAt
+  return { type: 'ProxyReady', ...about(row), name, endpoint, address, vmid, node, cluster, timeToReadyMs }
+}
+
+export const deletedEvent = (row: Row, now: number): OutcomeEvent => ({
+  type: 'ProxyDeleted',
+  ...about(row),
+  deletedAt: new Date(now).toISOString(),
+})
+
+/** @throws {Error} for a row without a problem */
+export function failedEvent(row: Row): OutcomeEvent {
+  const { problem, failedStep } = row
+  if (!problem) throw new Error(`the row ${row.uid} failed without a problem`)
+  return {
+    type: 'ProxyFailed',
+    ...about(row),
+    code: problem.code,
+    reason: problem.reason,
+    ...(problem.hint === undefined ? {} : { hint: problem.hint }),
+    ...(failedStep === undefined ? {} : { step: failedStep }),
+    retriable: problem.code !== 'Rejected' && problem.code !== 'PasswordUnusable',
+  }
+}

@@ -1,0 +1,301 @@
+import { redeliverySeconds, taskPollSeconds } from './backoff.ts'
+import { asFailing, type Failing, type FailureCode, retryWindowSeconds } from './failure.ts'
+import type { Ledger } from './ledger.ts'
+import type { Invocation, LifeCycle, TaskState } from './life-cycle.ts'
+import { fail, type Outcome, wait } from './outcome.ts'
+import type { Delivery, Queues } from './queue.ts'
+import { type Moment, type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
+import { deletedEvent, failedEvent, type Publish, readyEvent } from './topic.ts'
+import type { UserDataStore } from './user-data.ts'
+import { CRASHING_AFTER, type Decided } from './worker.ts'
+
+/** Runs one step of a row that is ours for now, and carries out what it decided: the message first, then the row. */
+export type Turn = (row: Row, token: string, delivery: Delivery, invocation: Invocation) => Promise<Decided>
+
+export type TurnOptions = {
+  cycle: LifeCycle
+  ledger: Ledger
+  queues: Queues
+  userData: UserDataStore
+  publish: Publish
+  /** Gives back what the step that a row is about to leave had taken. */
+  leave(row: Row): Promise<void>
+  settleMs: number
+  tombstoneDays: number
+  retryWindowSeconds: Partial<Record<FailureCode, number>>
+  now?: () => number
+  random?: () => number
+}
+
+/** After these ends of a task the machine is asked, not the task: the world moved on, or nobody knows. */
+const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
+  'AlreadyExists',
+  'AlreadyRunning',
+  'DigestMismatch',
+  'Interrupted',
+  'NoSuchTask',
+  'NotRunning',
+  'Running',
+  'TaskLost',
+  'VmMissing',
+  'VolumeMissing',
+])
+const TIMELINE_LENGTH = 60
+const WAIT_SECONDS = 5
+const LOCK_CAP_SECONDS = 6 * 3600
+
+export function createTurn(options: TurnOptions): Turn {
+  const { cycle, ledger, queues, userData, publish, leave, settleMs } = options
+  const { now = Date.now, random = Math.random } = options
+
+  return async (taken, token, delivery, invocation) => {
+    if (taken.step === 'report') return report(taken, token, delivery)
+    if (taken.deliveries >= CRASHING_AFTER) {
+      const hint = 'look in the log of the function for invocations that ran out of time or memory'
+      return carryOut(
+        taken,
+        fail('Crashing', `${taken.deliveries} leases ran out in a row at this step`, hint),
+        token,
+      )
+    }
+    const { row, result } = await decide(taken, invocation)
+    const outcome = result instanceof Error ? asOutcome(row, result) : inTime(afterOutage(row), result)
+    return outcome
+      ? carryOut(afterOutage(row), outcome, token)
+      : again(row, asFailing(result), token, delivery)
+  }
+
+  /** What the step says of the row, or what kept it from saying anything. A task of this step is waited for first. */
+  async function decide(
+    taken: Row,
+    invocation: Invocation,
+  ): Promise<{ row: Row; result: Outcome | Failing }> {
+    let row = taken
+    try {
+      const { task } = row
+      if (task && task.step === row.step) {
+        const state = await poll(row, task.upid, invocation)
+        if (state.running)
+          return { row, result: wait('its task is running', taskPollSeconds(now() - task.at)) }
+        const code = state.ok ? undefined : state.error.code
+        row = patched(row, {
+          task: undefined,
+          ended: { ...task, ok: state.ok, at: now(), ...(code && { code }) },
+        })
+        if (!state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }
+      }
+      return { row, result: await cycle.run({ ...row, ...moment(row) }, invocation) }
+    } catch (error) {
+      const failing = asFailing(error)
+      if (failing.ambiguous) row = patched(row, { unsettledUntil: now() + settleMs })
+      return { row, result: failing }
+    }
+  }
+
+  async function poll(row: Row, upid: string, invocation: Invocation): Promise<TaskState> {
+    try {
+      return await cycle.task(row, upid, invocation)
+    } catch (error) {
+      const failing = asFailing(error)
+      if (failing.code !== 'NoSuchTask') throw error
+      return { running: false, ok: false, error: failing }
+    }
+  }
+
+  function moment({ unsettledUntil, since, ended }: Row): Moment {
+    return {
+      settled: unsettledUntil === undefined || unsettledUntil < now(),
+      waitedSeconds: (now() - since) / 1000,
+      endedSecondsAgo: ended ? (now() - ended.at) / 1000 : Number.POSITIVE_INFINITY,
+    }
+  }
+
+  /** A failure as a decision; undefined when the queue is to try again. */
+  function asOutcome(row: Row, failing: Failing): Outcome | undefined {
+    const { code, message } = failing
+    if (failing.class === 'permanent') return fail(code, message, failing.hint)
+    if (failing.class === 'wait') {
+      const cap = code === 'VmLocked' ? { capSeconds: LOCK_CAP_SECONDS } : {}
+      return inTime(afterOutage(row), wait(message, WAIT_SECONDS, cap))
+    }
+    const firstAt = row.problem?.firstAt ?? now()
+    if (now() - firstAt <= retryWindowSeconds(code, options.retryWindowSeconds) * 1000) return undefined
+    const since = new Date(firstAt).toISOString()
+    return fail(
+      'RetriesExhausted',
+      `nothing but transient errors since ${since}, last ${code}: ${message}`,
+      failing.hint,
+    )
+  }
+
+  /** Deadlines count only time in which Proxmox answered. */
+  function afterOutage(row: Row): Row {
+    const { problem } = row
+    if (!problem || problem.permanent) return row
+    return patched(row, { problem: undefined, since: row.since + (now() - problem.firstAt) })
+  }
+
+  function inTime(row: Row, outcome: Outcome): Outcome {
+    if (outcome.kind !== 'wait' && outcome.kind !== 'task') return outcome
+    const rules = row.step === undefined ? undefined : cycle.rules(row.step)
+    const cap = (outcome.kind === 'wait' ? outcome.capSeconds : undefined) ?? rules?.deadlineSeconds ?? 0
+    const waited = (now() - row.since) / 1000
+    if (waited <= cap) return outcome
+    const { code, hint } = rules?.late ?? { code: 'StepTimedOut' as const, hint: undefined }
+    return fail(code, `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`, hint)
+  }
+
+  async function carryOut(row: Row, outcome: Outcome, token: string): Promise<Decided> {
+    const { step } = row
+    if (outcome.kind === 'next') {
+      await move(
+        patched(row, { ...outcome.patch, task: undefined }),
+        outcome.step,
+        outcome.delaySeconds,
+        token,
+      )
+      return decided('next', `on to ${outcome.step}`)
+    }
+    if (outcome.kind === 'fail') {
+      const { code, reason, hint } = outcome
+      const problem = {
+        code,
+        reason,
+        ...(hint && { hint }),
+        firstAt: now(),
+        lastAt: now(),
+        times: 1,
+        permanent: true,
+      }
+      await leave(row)
+      await move(patched(row, { failedStep: step, problem }), 'report', 0, token)
+      return { ...decided('fail', reason), code }
+    }
+    if (outcome.kind === 'done') {
+      await leave(row)
+      return finish(patched(row, outcome.patch), token)
+    }
+    const patch: Patch =
+      outcome.kind === 'task' && step
+        ? { ...outcome.patch, task: { upid: outcome.upid, step, at: now() } }
+        : outcome.patch
+    const delaySeconds = outcome.kind === 'wait' ? outcome.delaySeconds : 1
+    await sendThenSave(patched(row, patch), delaySeconds, token)
+    return decided(outcome.kind, outcome.reason)
+  }
+
+  async function move(row: Row, step: StepName, delaySeconds: number, token: string): Promise<void> {
+    const phase = row.wish === 'absent' ? 'Deleting' : 'Provisioning'
+    const { place } = row
+    const placedOn = place && `${place.cluster}/${place.node}`
+    await sendThenSave(
+      patched(row, { step, phase, placedOn, since: now(), timeline: timeline(row, step) }),
+      delaySeconds,
+      token,
+    )
+  }
+
+  /** A crash between the two leaves two messages, of which the turn lets one act; the other order can lose the chain. */
+  async function sendThenSave(row: Row, delaySeconds: number, token: string): Promise<void> {
+    const turn = row.turn + 1
+    if (row.step === undefined) throw new Error(`the row ${row.uid} was to go on without a step`)
+    await queues.send(
+      sideOf(row.step, row.failedStep),
+      { type: 'Continue', uid: row.uid, turn },
+      { delaySeconds },
+    )
+    await ledger.save({ ...row, turn, dueAt: now() + delaySeconds * 1000 }, token)
+  }
+
+  async function finish(row: Row, token: string): Promise<Decided> {
+    const rest = {
+      step: undefined,
+      task: undefined,
+      problem: undefined,
+      turn: row.turn + 1,
+      timeline: timeline(row, 'done'),
+    }
+    await leave(row)
+    if (row.wish === 'present') {
+      await publish(readyEvent(row, now()))
+      await ledger.save(patched(row, { ...rest, phase: 'Ready', readyAt: now(), lookedAgain: 0 }), token)
+      return decided('done', 'ready')
+    }
+    await userData.remove(row.uid)
+    if (row.orphanOf === undefined) await publish(deletedEvent(row, now()))
+    const purgeAt = Math.floor(now() / 1000) + options.tombstoneDays * 86_400
+    const tombstone = { ...rest, ...nothingLeft, phase: 'Deleted', purgeAt } as const
+    await ledger.save(patched(row, tombstone), token)
+    return decided('done', 'deleted')
+  }
+
+  /** The last act of a failed life cycle: dead letter, outcome event, rest. */
+  async function report(row: Row, token: string, delivery: Delivery): Promise<Decided> {
+    const { uid, turn, failedStep, problem, place, task, ended } = row
+    if (!problem || !failedStep) throw new Error(`the row ${uid} is to be reported without a problem`)
+    const { code, reason, hint } = problem
+    await queues.bury(sideOf('report', failedStep), delivery.body, {
+      code,
+      uid,
+      turn,
+      step: failedStep,
+      failedAt: new Date(problem.lastAt).toISOString(),
+      problem: {
+        reason,
+        hint,
+        cluster: place?.cluster,
+        node: place?.node,
+        vmid: place?.vmid,
+        upid: task?.upid ?? ended?.upid,
+      },
+    })
+    if (row.orphanOf === undefined) await publish(failedEvent(row))
+    await ledger.save(patched(row, { step: undefined, phase: 'Failed', turn: turn + 1 }), token)
+    return { ...decided('failed', reason), code }
+  }
+
+  /** A transient failure: noted in the row, its turn unchanged, and brought back by the queue. */
+  async function again(row: Row, failing: Failing, token: string, delivery: Delivery): Promise<Decided> {
+    const { code, message: reason, hint } = failing
+    const seconds = redeliverySeconds(code, delivery.receiveCount, random)
+    const firstAt = row.problem?.firstAt ?? now()
+    const times = (row.problem?.times ?? 0) + 1
+    const problem = { code, reason, ...(hint && { hint }), firstAt, lastAt: now(), times }
+    await ledger.save(patched(row, { problem, dueAt: now() + seconds * 1000 }), token)
+    return { outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
+  }
+
+  function timeline(row: Row, outcome: string) {
+    if (row.step === undefined) return row.timeline
+    const entry = {
+      step: row.step,
+      at: row.since,
+      ms: now() - row.since,
+      outcome: row.problem?.code ?? outcome,
+    }
+    return [...row.timeline, entry].slice(-TIMELINE_LENGTH)
+  }
+}
+
+const decided = (outcome: string, reason: string): Decided => ({
+  outcome,
+  reason,
+  verdict: { kind: 'acknowledge' },
+})
+
+/** What a tombstone no longer tells: nothing of it is there. */
+const nothingLeft = {
+  place: undefined,
+  placedOn: undefined,
+  cloned: undefined,
+  ended: undefined,
+  seed: undefined,
+  seededOn: undefined,
+  swept: undefined,
+  sweeping: undefined,
+  address: undefined,
+  endpoint: undefined,
+  unsettledUntil: undefined,
+  failedStep: undefined,
+  expiresAt: undefined,
+}

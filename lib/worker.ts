@@ -1,0 +1,197 @@
+import { heldSeconds, redeliverySeconds } from './backoff.ts'
+import { type Continue, InvalidEvent, type Resume } from './events.ts'
+import { asFailing, type FailureCode } from './failure.ts'
+import { type Ledger, LostRace } from './ledger.ts'
+import type { Invocation } from './life-cycle.ts'
+import type { Delivery, Queues } from './queue.ts'
+import { type BlankRow, type Row, type Side, sideOf } from './record.ts'
+import { judgeResume, type Ruling } from './ruling.ts'
+import type { Turn } from './turn.ts'
+import type { UserDataStore } from './user-data.ts'
+
+/** What became of a delivery: done with, or to be shown again. */
+export type Verdict = { kind: 'acknowledge' } | { kind: 'back'; seconds: number }
+
+/** What the log says of a delivery, one line each. */
+export type Decision = {
+  uid?: string
+  turn?: number
+  step?: string | undefined
+  outcome: string
+  reason?: string
+  code?: string
+}
+
+export type Decided = Decision & { verdict: Verdict }
+
+export type Worker = (delivery: Delivery, invocation: Invocation) => Promise<Verdict>
+
+type Event = { type: string }
+type Ours = Continue | Resume
+
+export type WorkerOptions<E extends Event> = {
+  side: Side
+  /** @throws {InvalidEvent} */
+  parse(body: string): E | Ours
+  /** The key of the row that an event is about. */
+  keyOf(event: E): string
+  /** Judges an event by the rules of generations and deletions; pure. */
+  judge(event: E, row: Row | BlankRow, now: number): Ruling
+  /** Runs the step of a row that a Continue was taken for. */
+  turn: Turn
+  ledger: Ledger
+  queues: Queues
+  userData: UserDataStore
+  /** Gives back what the step that a row is about to leave had taken. */
+  leave(row: Row): Promise<void>
+  stallMs: number
+  log(decision: Decision & { ms: number }): void
+  now?: () => number
+  random?: () => number
+  sleep?: (ms: number) => Promise<void>
+}
+
+/** So many expired leases taken over in a row mean that the message kills whoever reads it. */
+export const CRASHING_AFTER = 10
+/** A message may overtake its sender's save by milliseconds, and the queue counts in seconds. */
+const OVERTAKEN = { tries: 10, pauseMs: 25 }
+
+/**
+ * Takes one record through: parse, take the lease, judge the turn, act. Nothing else sends, waits or finishes. The same
+ * record may come any number of times, at once, late and out of order.
+ */
+export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker {
+  const { side, parse, keyOf, judge, turn, ledger, queues, userData, leave, stallMs, log } = options
+  const { now = Date.now, random = Math.random, sleep = pause } = options
+
+  return async (delivery, invocation) => {
+    const startedAt = now()
+    const { verdict, ...decision } = await decide(delivery, invocation)
+    log({ ...decision, ms: now() - startedAt })
+    return verdict
+  }
+
+  async function decide(delivery: Delivery, invocation: Invocation): Promise<Decided> {
+    let message: E | Ours
+    try {
+      message = parse(delivery.body)
+    } catch (error) {
+      if (!(error instanceof InvalidEvent)) throw error
+      await bury(delivery, 'InvalidEvent', { reason: error.message })
+      return { outcome: 'dead letter', code: 'InvalidEvent', reason: error.message, verdict: acknowledge }
+    }
+    const uid = isOurs(message) ? message.uid : keyOf(message)
+    const taken = await take(uid, message)
+    if (taken.kind === 'held') {
+      const seconds = heldSeconds(taken.until - now(), delivery.receiveCount, random)
+      return { uid, outcome: 'back', reason: 'the row is held', verdict: { kind: 'back', seconds } }
+    }
+    if (taken.kind !== 'taken')
+      return { uid, outcome: 'acknowledge', reason: taken.kind, verdict: acknowledge }
+    const about = {
+      uid,
+      turn: taken.row.turn,
+      ...(taken.row.phase === undefined ? {} : { step: taken.row.step }),
+    }
+    try {
+      return { ...about, ...(await settle(message, taken.row, taken.token, delivery, invocation)) }
+    } catch (error) {
+      // AWS did not do as asked, or the row was saved by another. Nothing was acknowledged, so nothing is lost.
+      if (!(error instanceof LostRace)) await ledger.release(uid, taken.token).catch(leaseRunsOut)
+      const seconds = redeliverySeconds('Aborted', delivery.receiveCount, random)
+      const { message: reason } = asFailing(error)
+      return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds } }
+    }
+  }
+
+  /** A message whose row is ours for now. */
+  async function settle(
+    message: E | Ours,
+    row: Row | BlankRow,
+    token: string,
+    delivery: Delivery,
+    invocation: Invocation,
+  ): Promise<Decided> {
+    const letGo = async (reason: string) => {
+      await ledger.release(row.uid, token)
+      return { outcome: 'acknowledge', reason, verdict: acknowledge }
+    }
+    if (isOurs(message)) {
+      if (row.phase === undefined) return letGo('the row is new')
+      if (message.turn !== row.turn) return letGo(message.turn < row.turn ? 'stale' : 'ahead of its sender')
+    }
+    if (isContinue(message)) {
+      if (row.phase === undefined || row.step === undefined) return letGo('the row is at rest')
+      if (sideOf(row.step, row.failedStep) !== side) return letGo('the step is the other function’s')
+      return turn(row, token, delivery, invocation)
+    }
+    const ruling = rule(message, row)
+    if (ruling.kind === 'drop') return letGo(ruling.reason)
+    if (ruling.kind === 'bury') {
+      await bury(delivery, ruling.code, ruling, row)
+      return { ...(await letGo(ruling.reason)), outcome: 'dead letter', code: ruling.code }
+    }
+    if (row.phase !== undefined) await leave(row)
+    if (ruling.userData !== undefined) await userData.put(row.uid, ruling.row.generation, ruling.userData)
+    await goOn(ruling.row, row.turn + 1, token)
+    return { outcome: 'next', reason: `${ruling.reason}, on to ${ruling.row.step}`, verdict: acknowledge }
+  }
+
+  function rule(message: E | Resume, row: Row | BlankRow): Ruling {
+    if (row.deliveries >= CRASHING_AFTER) {
+      return {
+        kind: 'bury',
+        code: 'Crashing',
+        reason: `${row.deliveries} leases ran out in a row: who handles this row dies`,
+      }
+    }
+    if (!isResume(message)) return judge(message, row, now())
+    if (row.phase === undefined) return { kind: 'drop', reason: 'the row is new' }
+    return judgeResume(message, row, { now: now(), stallMs })
+  }
+
+  /** Sends the message, then saves the row: a crash between leaves two messages, of which the turn lets one act. */
+  async function goOn(row: Row, nextTurn: number, token: string) {
+    if (row.step === undefined) throw new Error(`the row ${row.uid} was to go on without a step`)
+    const message = { type: 'Continue', uid: row.uid, turn: nextTurn }
+    await queues.send(sideOf(row.step, row.failedStep), message, { delaySeconds: 0 })
+    await ledger.save({ ...row, turn: nextTurn, since: now(), dueAt: now() }, token)
+  }
+
+  function bury(
+    delivery: Delivery,
+    code: FailureCode,
+    { reason, hint }: { reason: string; hint?: string },
+    row?: { uid: string; turn: number },
+  ) {
+    const about = row ? { uid: row.uid, turn: row.turn } : {}
+    const problem = { reason, ...(hint === undefined ? {} : { hint }) }
+    return queues.bury(side, delivery.body, {
+      code,
+      ...about,
+      failedAt: new Date(now()).toISOString(),
+      problem,
+    })
+  }
+
+  async function take(uid: string, message: E | Ours) {
+    const demand = isOurs(message)
+      ? ({ kind: 'turn', turn: message.turn } as const)
+      : ({ kind: 'event' } as const)
+    for (let tries = 1; ; tries++) {
+      const taken = await ledger.take(uid, demand)
+      const overtook = taken.kind === 'held' && demand.kind === 'turn' && demand.turn === taken.turn + 1
+      if (!overtook || tries >= OVERTAKEN.tries) return taken
+      await sleep(OVERTAKEN.pauseMs)
+    }
+  }
+}
+
+const acknowledge: Verdict = { kind: 'acknowledge' }
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+/** Without a release the lease ends by itself, and the delivery is back by then. */
+const leaseRunsOut = () => undefined
+
+const isContinue = (message: Event): message is Continue => message.type === 'Continue'
+const isResume = (message: Event): message is Resume => message.type === 'Resume'
+const isOurs = (message: Event): message is Ours => isContinue(message) || isResume(message)
