@@ -71,6 +71,8 @@ export type SimClock = {
   /** Milliseconds since 1970. */
   now(): number
   sleep(ms: number): Promise<void>
+  /** Runs `what` once, so long from now. Returns the function that calls it off. */
+  after(ms: number, what: () => void): () => void
 }
 
 export type VirtualClock = SimClock & {
@@ -156,8 +158,9 @@ export type WorldStorage = {
   nodes?: string[]
   disable?: boolean
   totalBytes?: number
-  /** The activation fails: text as the storage tool says it. */
+  /** The activation fails, with this text. */
   offline?: string
+  readOnly?: boolean
   pool?: string
 }
 
@@ -221,6 +224,8 @@ export type Durations = {
   /** From forking a worker until it runs. */
   forkMs: number
 }
+
+export type Daemon = 'pveproxy' | 'pvedaemon' | 'pvestatd'
 
 export type NodeState = 'up' | 'down' | 'unreachable' | 'hung' | 'no-quorum'
 
@@ -340,6 +345,12 @@ export type Sim = {
   faults: { add(rule: FaultRule): string; remove(id: string): void; list(): FaultRule[]; clear(): void }
   nodes(): { name: string; state: NodeState }[]
   setNode(name: string, state: NodeState): void
+  /** Stops or starts one daemon of a node. */
+  setDaemon(node: string, daemon: Daemon, running: boolean): void
+  /** Ends a worker process: TERM lets it clean up, KILL does not; `tool` hits the copying program only. */
+  killTask(upid: string, how: 'TERM' | 'KILL' | 'tool'): void
+  /** What a guest factory keeps of no VM: puts a state of QEMU (`io-error`, `paused`, …) on a running one. */
+  setQemu(vmid: number, qmpstatus: string): void
   hostReset(name: string): void
   /** `qm` as root of a host would type it, without the word `qm`. */
   qm(node: string, argv: string[]): { exitCode: number; stdout: string; stderr: string }

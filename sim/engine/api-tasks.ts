@@ -1,0 +1,145 @@
+import { isToken, userOf } from './access.ts'
+import {
+  type Ctx,
+  type Endpoint,
+  flag,
+  may,
+  maybeNumber,
+  maybeText,
+  mustHave,
+  reply,
+  text,
+} from './endpoint.ts'
+import { refuseParams } from './errors.ts'
+import type { Task } from './state.ts'
+
+const upidPattern =
+  /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):([0-9A-Fa-f]{8}):([0-9A-Fa-f]{8,9}):([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
+
+export const taskEndpoints: Endpoint[] = [
+  { method: 'GET', path: '/nodes/{node}/tasks', handler: list },
+  {
+    method: 'GET',
+    path: '/nodes/{node}/tasks/{upid}',
+    proxied: true,
+    parameters: { node: { type: 'string', format: 'pve-node' }, upid: { type: 'string' } },
+    handler: () => reply([{ name: 'log' }, { name: 'status' }]),
+  },
+  {
+    method: 'GET',
+    path: '/nodes/{node}/tasks/{upid}/status',
+    handler: (ctx) => {
+      const upid = ownUpid(ctx, 'Sys.Audit')
+      const task = findTask(ctx, upid) ?? refuseParams({ upid: 'no such task' })
+      return reply(shownTask(task))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/nodes/{node}/tasks/{upid}/log',
+    handler: (ctx) => {
+      const upid = ownUpid(ctx, 'Sys.Audit')
+      const lines = findTask(ctx, upid)?.log ?? ['unable to open file - No such file or directory']
+      const start = maybeNumber(ctx, 'start') ?? 0
+      const limit = maybeNumber(ctx, 'limit') ?? 50
+      const numbered = (lines.length > 0 ? lines : ['no content']).map((t, index) => ({ n: index + 1, t }))
+      return reply(
+        limit === 0 ? numbered.slice(start) : numbered.slice(start, start + limit),
+        numbered.length,
+      )
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/nodes/{node}/tasks/{upid}',
+    handler: (ctx) => {
+      const upid = ownUpid(ctx, 'Sys.Modify')
+      const task = findTask(ctx, upid) ?? refuseParams({ upid: 'no such task' })
+      if (task.endMs === undefined) ctx.cluster.tasks.kill(upid, 'TERM')
+      return reply(null)
+    },
+  },
+]
+
+const findTask = (ctx: Ctx, upid: string): Task | undefined => {
+  const task = ctx.cluster.state.tasks[upid]
+  return task?.node === ctx.node ? task : undefined
+}
+
+/** @throws {PveError} for a text that is no UPID, and for the task of somebody else without the privilege. */
+function ownUpid(ctx: Ctx, otherwise: string): string {
+  const upid = text(ctx, 'upid')
+  const user = upidPattern.exec(upid)?.[7] ?? refuseParams({ upid: 'unable to parse worker upid' })
+  if (!isOwn(ctx, user)) mustHave(ctx, `/nodes/${ctx.node}`, otherwise)
+  return upid
+}
+
+/** The same token, or the user whose token it was. */
+const isOwn = (ctx: Ctx, user: string): boolean =>
+  user === ctx.caller || (!isToken(ctx.caller) && userOf(user) === ctx.caller)
+
+function common(task: Task) {
+  const [, tokenid] = task.user.split('!')
+  return {
+    upid: task.upid,
+    node: task.node,
+    pid: task.pid,
+    pstart: task.pstart,
+    starttime: Math.floor(task.startMs / 1000),
+    type: task.type,
+    id: task.id,
+    user: userOf(task.user),
+    ...(tokenid === undefined ? {} : { tokenid }),
+  }
+}
+
+function shownTask(task: Task) {
+  if (task.endMs === undefined) return { ...common(task), status: 'running' }
+  return { ...common(task), status: 'stopped', exitstatus: task.exitstatus ?? 'unexpected status' }
+}
+
+/** As in the lists, where the status is the exit text. */
+export function listedTask(task: Task) {
+  if (task.endMs === undefined) return common(task)
+  return {
+    ...common(task),
+    endtime: Math.floor(task.endMs / 1000),
+    status: task.exitstatus ?? 'unexpected status',
+  }
+}
+
+function list(ctx: Ctx) {
+  const source = maybeText(ctx, 'source') ?? 'archive'
+  const vmid = maybeText(ctx, 'vmid')
+  const type = maybeText(ctx, 'typefilter')
+  const user = maybeText(ctx, 'userfilter')
+  const since = maybeNumber(ctx, 'since') ?? 0
+  const until = maybeNumber(ctx, 'until') ?? Number.POSITIVE_INFINITY
+  const statuses = maybeText(ctx, 'statusfilter')?.split(/[,;\s]+/)
+  const all = may(ctx, `/nodes/${ctx.node}`, 'Sys.Audit')
+
+  const chosen = Object.values(ctx.cluster.state.tasks)
+    .reverse()
+    .filter((task) => {
+      const running = task.endMs === undefined
+      if (task.node !== ctx.node || (!all && !isOwn(ctx, task.user))) return false
+      if (running ? source === 'archive' : source === 'active') return false
+      if (vmid !== undefined && task.id !== vmid) return false
+      if (type !== undefined && !task.type.includes(type)) return false
+      if (user !== undefined && !task.user.includes(user)) return false
+      if (task.startMs / 1000 < since || task.startMs / 1000 > until) return false
+      if (statuses && !statuses.includes(kindOf(task))) return false
+      return !(flag(ctx, 'errors') && kindOf(task) === 'ok')
+    })
+    .map((task) => (task.endMs === undefined ? { ...common(task), status: 'RUNNING' } : listedTask(task)))
+  const start = maybeNumber(ctx, 'start') ?? 0
+  const page = chosen.slice(start, start + (maybeNumber(ctx, 'limit') ?? 50))
+  return chosen.length > 0 ? reply(page, chosen.length) : reply(page)
+}
+
+function kindOf(task: Task): string {
+  const status = task.exitstatus ?? 'unexpected status'
+  if (status === 'OK') return 'ok'
+  if (status.startsWith('WARNINGS: ')) return 'warning'
+  return status === 'unexpected status' ? 'unknown' : 'error'
+}

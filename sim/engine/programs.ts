@@ -1,0 +1,19 @@
+import { deleteProgram, uploadProgram } from './api-storages.ts'
+import { cloneProgram } from './vm-clone.ts'
+import { configProgram } from './vm-config.ts'
+import { destroyProgram } from './vm-destroy.ts'
+import { shutdownProgram, startProgram, stopProgram } from './vm-power.ts'
+import { resizeProgram } from './vm-resize.ts'
+
+/** What each type of task does. */
+export const programs = {
+  imgcopy: uploadProgram,
+  imgdel: deleteProgram,
+  qmclone: cloneProgram,
+  qmconfig: configProgram,
+  qmdestroy: destroyProgram,
+  qmshutdown: shutdownProgram,
+  qmstart: startProgram,
+  qmstop: stopProgram,
+  resize: resizeProgram,
+}
