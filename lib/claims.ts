@@ -12,6 +12,8 @@ export type Claims = {
   freeVmid(cluster: string, vmid: number, owner: string): Promise<void>
   /** VMIDs the owner has reserved. By index, so a claim made a moment ago may not show yet. */
   vmidsOf(owner: string): Promise<{ cluster: string; vmid: number }[]>
+  /** Gives back everything of the owner but VMIDs, which take a proof each. */
+  freeAllButVmids(owner: string): Promise<void>
   /** Takes one of `limit` places in a queue of the storage, or keeps the one the owner has. */
   takeSlot(partition: string, limit: number, owner: string): Promise<boolean>
   freeSlots(partition: string, owner: string): Promise<void>
@@ -22,6 +24,8 @@ export type Claims = {
   suspect(what: string, detail: Item): Promise<void>
 }
 
+const VMID = 'vmid#'
+const isVmid = ({ partition }: Claim) => partition.startsWith(VMID)
 const AGENT_TURN_MS = 30_000
 const SUSPECT_DAYS = 14
 
@@ -77,23 +81,32 @@ export function createClaims(options: {
     )
   }
 
-  async function inPartition(partition: string): Promise<Claim[]> {
-    return collect(
-      paginateQuery(
-        { client },
-        {
-          TableName: table,
-          ConsistentRead: true,
-          KeyConditionExpression: '#partition = :partition',
-          ExpressionAttributeNames: { '#partition': 'partition' },
-          ExpressionAttributeValues: { ':partition': partition },
-        },
-      ),
+  const inPartition = (partition: string) => query('partition', partition, { ConsistentRead: true })
+  const ofOwner = (owner: string) => query('owner', owner, { IndexName: 'byOwner' })
+
+  async function query(
+    key: string,
+    value: string,
+    how: { ConsistentRead: true } | { IndexName: string },
+  ): Promise<Claim[]> {
+    const pages = paginateQuery(
+      { client },
+      {
+        ...how,
+        TableName: table,
+        KeyConditionExpression: '#key = :value',
+        ExpressionAttributeNames: { '#key': key },
+        ExpressionAttributeValues: { ':value': value },
+      },
     )
+    const claims: Claim[] = []
+    // Written by `take` alone, in the shape of a claim.
+    for await (const page of pages) claims.push(...((page.Items ?? []) as Claim[]))
+    return claims
   }
 
   const vmidClaim = (cluster: string, vmid: number, owner: string) => ({
-    partition: `vmid#${cluster}`,
+    partition: `${VMID}${cluster}`,
     sort: String(vmid),
     owner,
   })
@@ -108,22 +121,15 @@ export function createClaims(options: {
     freeVmid: (cluster, vmid, owner) => free(vmidClaim(cluster, vmid, owner)),
 
     async vmidsOf(owner) {
-      const claims = await collect(
-        paginateQuery(
-          { client },
-          {
-            TableName: table,
-            IndexName: 'byOwner',
-            KeyConditionExpression: '#owner = :owner AND begins_with(#partition, :kind)',
-            ExpressionAttributeNames: { '#owner': 'owner', '#partition': 'partition' },
-            ExpressionAttributeValues: { ':owner': owner, ':kind': 'vmid#' },
-          },
-        ),
-      )
+      const claims = (await ofOwner(owner)).filter(isVmid)
       return claims.map(({ partition, sort }) => ({
-        cluster: partition.slice('vmid#'.length),
+        cluster: partition.slice(VMID.length),
         vmid: Number(sort),
       }))
+    },
+
+    async freeAllButVmids(owner) {
+      for (const claim of await ofOwner(owner)) if (!isVmid(claim)) await free(claim)
     },
 
     async takeSlot(partition, limit, owner) {
@@ -152,11 +158,4 @@ export function createClaims(options: {
       await client.send(new PutCommand({ TableName: table, Item: item }))
     },
   }
-}
-
-async function collect(pages: AsyncIterable<{ Items?: Item[] | undefined }>): Promise<Claim[]> {
-  const claims: Claim[] = []
-  // Written by `take` alone, in the shape of a claim.
-  for await (const page of pages) claims.push(...((page.Items ?? []) as Claim[]))
-  return claims
 }

@@ -19,7 +19,10 @@ export function macOf(deployment: string, uid: string): string {
 
 /** File name of a generation's seed; its own normal form on Proxmox (`[a-zA-Z0-9_.-]`), and no prefix of another's. */
 export const seedFile = (deployment: string, uid: string, generation: number) =>
-  `egress-${deployment}-${uid}-g${generation}.iso`
+  `${seedPrefix(deployment, uid)}${generation}.iso`
+
+/** How the names of all seeds of a proxy begin. */
+export const seedPrefix = (deployment: string, uid: string) => `egress-${deployment}-${uid}-g`
 
 /** Tags that a VM of ours bears: one for all, one for the deployment. */
 export const tagsOf = (deployment: string) => new Set(['egress', `egress-${deployment}`])

@@ -52,6 +52,6 @@ export function failedEvent(row: Row): OutcomeEvent {
     reason: problem.reason,
     ...(problem.hint === undefined ? {} : { hint: problem.hint }),
     ...(failedStep === undefined ? {} : { step: failedStep }),
-    retriable: problem.code !== 'Rejected' && problem.code !== 'PasswordUnusable',
+    retriable: problem.code !== 'Rejected' && problem.code !== 'SeedRefused',
   }
 }

@@ -1,0 +1,65 @@
+import ipaddr from 'ipaddr.js'
+import { next, type Outcome, wait } from '../../lib/outcome.ts'
+import { type AgentInterface, isProxmoxError } from '../../lib/proxmox/index.ts'
+import type { Moment, RowOf } from '../../lib/record.ts'
+import { see } from '../../lib/sighting.ts'
+import { madeAgain } from './gone.ts'
+import type { Deps } from './steps.ts'
+
+type Addressing = RowOf['address'] & Moment
+
+/** Asks the guest agent for the address of our NIC. One at a time a node: a silent agent blocks one of three workers. */
+export async function address(
+  row: Addressing,
+  deps: Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster'>,
+): Promise<Outcome> {
+  const { vms, claims, config, cluster } = deps
+  const { place, uid } = row
+  if (!(await claims.takeAgentTurn(place.cluster, place.node, uid))) {
+    return wait(`another guest of ${place.node} is being asked`, 1)
+  }
+  let interfaces: AgentInterface[]
+  try {
+    interfaces = await vms.interfaces(place)
+  } catch (error) {
+    if (!isProxmoxError(error, 'VmMissing', 'NotRunning', 'Forbidden')) throw error
+    const sight = await see(row, vms, config.deployment)
+    if (sight.kind === 'unclear') return sight.outcome
+    if (sight.kind === 'gone') return madeAgain(row)
+    // Ours and visible, so what is forbidden is the asking.
+    if (error.code === 'Forbidden') throw error
+    return next('start', { place: { ...place, node: sight.vm.node } })
+  } finally {
+    await claims.freeAgentTurn(place.cluster, place.node, uid)
+  }
+  const found = pickAddress(interfaces, row.mac, cluster)
+  if (found === undefined) return wait('the guest has no address yet', 2)
+  const host = ipaddr.IPv6.isValid(found) ? `[${found}]` : found
+  return next('verify', { address: found, endpoint: `http://${host}:${row.spec.proxy.port}` })
+}
+
+const NEVER_GLOBAL = new Set(['loopback', 'linkLocal', 'multicast', 'unspecified', 'broadcast', 'reserved'])
+
+/** The first usable address on the interface with our MAC; a bridge inside the guest, or another's MAC, is nothing to us. */
+export function pickAddress(
+  interfaces: readonly AgentInterface[],
+  mac: string,
+  { ipv6, addressRanges }: { ipv6: boolean; addressRanges?: string[] | undefined },
+): string | undefined {
+  const ours = interfaces
+    .filter((one) => one.mac?.toLowerCase() === mac)
+    .flatMap(({ addresses }) => addresses)
+  const usable = ours.map(({ address: text }) => text).filter((text) => isUsable(text, addressRanges))
+  const v4 = usable.find((text) => ipaddr.IPv4.isValid(text))
+  return v4 ?? (ipv6 ? usable.find((text) => ipaddr.IPv6.isValid(text)) : undefined)
+}
+
+function isUsable(text: string, ranges: readonly string[] | undefined): boolean {
+  if (!ipaddr.isValid(text)) return false
+  const parsed = ipaddr.parse(text)
+  if (!ranges) return !NEVER_GLOBAL.has(parsed.range())
+  return ranges.some((range) => {
+    const [network, bits] = ipaddr.parseCIDR(range)
+    return network.kind() === parsed.kind() && parsed.match(network, bits)
+  })
+}

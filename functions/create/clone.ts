@@ -1,0 +1,57 @@
+import { slotPartition } from '../../lib/claims.ts'
+import { describe, markOf } from '../../lib/mark.ts'
+import { vmName } from '../../lib/names.ts'
+import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
+import { isProxmoxError } from '../../lib/proxmox/index.ts'
+import type { Moment, RowOf } from '../../lib/record.ts'
+import { judge } from '../../lib/sighting.ts'
+import type { Deps } from './steps.ts'
+
+type Cloning = RowOf['clone'] & Moment
+type Needs = Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster'>
+
+const SLOT_CAP_SECONDS = 24 * 3600
+
+/**
+ * Clones the template to the claimed VMID, marked from birth. Repeatable, also while an earlier call may still run:
+ * Proxmox lets only one VM be at a VMID, so a second clone to the same one does no harm.
+ */
+export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
+  const look = await deps.vms.look(row.place)
+  if (look.kind === 'absent') return begin(row, deps)
+  const sight = await judge(look, row, row.place, deps.vms, deps.config.deployment)
+  if (sight.kind === 'unclear') return sight.outcome
+  if (sight.kind === 'gone') return next('reserve', { place: undefined, ended: undefined })
+  const { mark, vm } = sight
+  if (mark.generation !== row.generation || mark.specHash !== row.specHash)
+    return next('stop', { cloned: true })
+  return next('seed', { cloned: true, place: { ...row.place, node: vm.node } })
+}
+
+async function begin(row: Cloning, { vms, claims, config, cluster }: Needs): Promise<Outcome> {
+  const { place, name } = row
+  const slot = slotPartition(place, cluster)
+  if (!(await claims.takeSlot(slot, config.limits.clonesPerStorage, row.uid))) {
+    const delay = Math.min(30, 1 + row.waitedSeconds / 8)
+    return wait(`waits for its turn to clone on ${place.storage}`, delay, { capSeconds: SLOT_CAP_SECONDS })
+  }
+  const mark = markOf(row, config.deployment)
+  if (!mark) return fail('Misconfigured', 'the row has no mark to give to its VM')
+  try {
+    const upid = await vms.clone({
+      template: { node: place.node, vmid: place.template },
+      vmid: place.vmid,
+      name: vmName({ uid: row.uid, name }),
+      description: describe(mark, name),
+      ...(cluster.pool === undefined ? {} : { pool: cluster.pool }),
+      full: cluster.clone === 'full',
+      storage: place.storage,
+    })
+    return task(upid, `cloning ${place.template} to ${place.vmid} on ${place.node}`)
+  } catch (error) {
+    if (isProxmoxError(error, 'AlreadyExists')) return wait(error.message, 2)
+    if (!isProxmoxError(error, 'VmMissing')) throw error
+    const hint = `check images of cluster ${place.cluster} in the configuration: is VM ${place.template} on ${place.node}?`
+    return fail('TemplateProblem', `template ${place.template} is not on node ${place.node}`, hint)
+  }
+}

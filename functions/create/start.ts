@@ -1,0 +1,31 @@
+import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
+import type { Moment, RowOf } from '../../lib/record.ts'
+import { see } from '../../lib/sighting.ts'
+import { madeAgain } from './gone.ts'
+import type { Deps } from './steps.ts'
+
+const BROKEN = new Set(['io-error', 'internal-error', 'guest-panicked'])
+
+/** Powers the VM on, and goes on once it runs. Repeatable: starts only a VM that stands still. */
+export async function start(
+  row: RowOf['start'] & Moment,
+  { vms, config }: Pick<Deps, 'vms' | 'config'>,
+): Promise<Outcome> {
+  const sight = await see(row, vms, config.deployment)
+  if (sight.kind === 'unclear') return sight.outcome
+  if (sight.kind === 'gone') return madeAgain(row)
+  const { vm } = sight
+  const { running, qmp } = await vms.status(vm)
+  if (running) return next('address', { place: { ...row.place, node: vm.node } }, config.timings.bootSeconds)
+  if (BROKEN.has(qmp)) {
+    const hint = `look at its console and at the storage of node ${vm.node}; stop it there, then redrive`
+    return fail('VmBroken', `VM ${vm.vmid} is in state ${qmp}`, hint)
+  }
+  if (qmp !== 'stopped') return wait(`VM ${vm.vmid} is in state ${qmp}`, 3)
+  if (row.ended?.step === 'start' && row.ended.code === 'VolumeMissing') {
+    if (row.lookedAgain >= 3)
+      return fail('VolumeMissing', `the seed ${row.seed} vanishes each time it is uploaded`)
+    return next('seed', { lookedAgain: row.lookedAgain + 1, place: { ...row.place, node: vm.node } })
+  }
+  return task(await vms.start(vm), 'starting')
+}

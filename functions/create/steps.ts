@@ -1,0 +1,55 @@
+import type { Claims } from '../../lib/claims.ts'
+import type { Cluster, Config } from '../../lib/config.ts'
+import type { Steps } from '../../lib/life-cycle.ts'
+import type { Probe } from '../../lib/probe.ts'
+import type { Provider } from '../../lib/proxmox/index.ts'
+import type { CreateStep } from '../../lib/record.ts'
+import type { UserDataStore } from '../../lib/user-data.ts'
+import { address } from './address.ts'
+import { clone } from './clone.ts'
+import { configure } from './configure.ts'
+import { reserve } from './reserve.ts'
+import { seed } from './seed.ts'
+import { start } from './start.ts'
+import { verify } from './verify.ts'
+
+/** Everything the steps may touch; each names the part it does. */
+export type Deps = {
+  vms: Provider
+  claims: Claims
+  config: Config
+  /** The row's cluster. */
+  cluster: Cluster
+  userData: UserDataStore
+  /** The value of a stored parameter; undefined when there is none of that name. */
+  password(parameter: string): Promise<string | undefined>
+  /** Rows placed on a node, by index. */
+  countOn(cluster: string, node: string): Promise<number>
+  probe: Probe
+  signal: AbortSignal
+}
+
+/** The way of a proxy into life. `report` is the worker's. */
+export const steps: Steps<CreateStep, Deps> = {
+  reserve: { run: reserve, deadlineSeconds: 300 },
+  clone: { run: clone, deadlineSeconds: 1800 },
+  seed: { run: seed, deadlineSeconds: 600 },
+  configure: { run: configure, deadlineSeconds: 600 },
+  start: { run: start, deadlineSeconds: 600 },
+  address: {
+    run: address,
+    deadlineSeconds: 900,
+    late: {
+      code: 'AgentNeverUp',
+      hint: 'look at the VM’s console: did cloud-init find its seed, is qemu-guest-agent installed and running, did DHCP answer?',
+    },
+  },
+  verify: {
+    run: verify,
+    deadlineSeconds: 900,
+    late: {
+      code: 'ProxyNeverAnswered',
+      hint: 'look at /var/log/cloud-init-output.log in the VM: was tinyproxy installed and started? Can the functions reach its port?',
+    },
+  },
+}

@@ -1,0 +1,63 @@
+import { readMark } from '../../lib/mark.ts'
+import { seedPrefix } from '../../lib/names.ts'
+import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
+import { isProxmoxError, type Provider } from '../../lib/proxmox/index.ts'
+import type { Moment, Row, RowOf } from '../../lib/record.ts'
+import { see } from '../../lib/sighting.ts'
+import type { Deps } from './steps.ts'
+
+type Stopping = RowOf['stop'] & Moment
+
+/** Brings the VM to a stand, wherever it is now. Repeatable: stops only what runs, and nothing while a call of ours may still run. */
+export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'config'>): Promise<Outcome> {
+  if (row.task?.step === 'clone') return cancelled(row.task.upid, vms)
+  if (!row.settled) return wait('a call that was not answered may still run', 10)
+  if (row.place?.node === '') return located(row, vms, config.deployment)
+  const sight = await see(row, vms, config.deployment)
+  if (sight.kind === 'unclear') return sight.outcome
+  if (sight.kind === 'gone') return next('unseed', { cloned: undefined })
+  const { vm, config: current } = sight
+  if (current.protection) {
+    const hint = `\`qm set ${vm.vmid} --protection 0\` on node ${vm.node}, then redrive`
+    return fail('Protected', `VM ${vm.vmid} is protected against deletion`, hint)
+  }
+  const { running, qmp } = await vms.status(vm)
+  if (!running && qmp === 'stopped')
+    return next('unseed', { cloned: true, ...(row.place && { place: { ...row.place, node: vm.node } }) })
+  return task(await vms.stop(vm), 'stopping')
+}
+
+/** Our own clone is still at work: told to stop, it cleans up behind itself. */
+async function cancelled(upid: string, vms: Provider): Promise<Outcome> {
+  try {
+    const state = await vms.task(upid)
+    if (!state.running) return wait('the clone has ended', 0, { patch: { task: undefined } })
+  } catch (error) {
+    if (!isProxmoxError(error, 'NoSuchTask')) throw error
+    return wait('nothing is known of the clone any more', 0, { patch: { task: undefined } })
+  }
+  await vms.cancel(upid)
+  return wait('the clone is told to stop', 2)
+}
+
+/** An orphan is known by its number alone. Its node is looked up, and its disks' storage in its configuration. */
+async function located(row: Row, vms: Provider, deployment: string): Promise<Outcome> {
+  const { place } = row
+  if (!place) return next('unseed')
+  const listed = await vms.locate(place.vmid)
+  const node = listed?.node ?? (await vms.nodesOnline())[0]
+  if (node === undefined) return wait('no node is online', 10)
+  const look = await vms.look({ node, vmid: place.vmid })
+  if (look.kind !== 'vm') return wait('its node was looked up', 0, { patch: { place: { ...place, node } } })
+  const storage = look.config.bootDisk?.volume.split(':')[0] ?? ''
+  const seed = readMark(look.config.description)?.seed
+  // A mark is text that anyone may write: only a volume named as ours would be is ever deleted for it.
+  const file = seed?.split(':iso/')[1]
+  const prefix = seedPrefix(deployment, row.orphanOf ?? row.uid)
+  const isNamedAsOurs = file?.startsWith(prefix) && /^\d+\.iso$/.test(file.slice(prefix.length))
+  const patch = {
+    place: { ...place, node, storage },
+    ...(isNamedAsOurs && seed !== undefined ? { seed } : {}),
+  }
+  return wait('its place was looked up', 0, { patch })
+}

@@ -1,0 +1,80 @@
+import middy, { type MiddlewareObj } from '@middy/core'
+import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda'
+import { redeliverySeconds } from './backoff.ts'
+import type { Invocation } from './life-cycle.ts'
+import { withIds } from './log.ts'
+import type { Delivery, Queues } from './queue.ts'
+import type { Side } from './record.ts'
+import type { Verdict, Worker } from './worker.ts'
+
+/** Calls are cut so long before the invocation's end, to leave time for the row. */
+const RESERVE_MS = 5000
+/** No change starts later than this before the cut: it would be cut short, and nobody would know how it ended. */
+const LAST_CHANGE_MS = 2000
+
+type Lambda = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>
+/** What the inner handler hands to `partialBatch`: for each record, whether it is done with. */
+type Outcomes = { messageId: string; done: boolean }[]
+
+/**
+ * A function behind a queue: each record is processed by itself, and only those that are to come again are reported as
+ * failed (ReportBatchItemFailures). What a record throws hurts no neighbour; it comes again.
+ */
+export function batchHandler(options: {
+  side: Side
+  worker: Worker
+  queues: Queues
+  onError(error: unknown, messageId: string): void
+}): Lambda {
+  const { side, worker, queues, onError } = options
+
+  async function isDone(record: SQSRecord, invocation: Invocation): Promise<boolean> {
+    const delivery = deliveryOf(record)
+    const verdict = await worker(delivery, invocation).catch((error: unknown): Verdict => {
+      onError(error, record.messageId)
+      return { kind: 'back', seconds: redeliverySeconds('Unexpected', delivery.receiveCount, Math.random) }
+    })
+    if (verdict.kind === 'acknowledge') return true
+    await queues.showAgainIn(side, delivery, verdict.seconds)
+    return false
+  }
+
+  const inner = async ({ Records: records }: SQSEvent, context: Context): Promise<Outcomes> => {
+    const leftMs = Math.max(0, context.getRemainingTimeInMillis() - RESERVE_MS)
+    const invocation = {
+      signal: AbortSignal.timeout(leftMs),
+      mutateUntilMs: Date.now() + leftMs - LAST_CHANGE_MS,
+    }
+    return Promise.all(
+      records.map((record) =>
+        withIds({ requestId: context.awsRequestId, messageId: record.messageId }, async () => ({
+          messageId: record.messageId,
+          done: await isDone(record, invocation),
+        })),
+      ),
+    )
+  }
+  // What middy returns is the handler; the types of the stages meet only at run time.
+  return middy(inner as never).use(partialBatch()) as unknown as Lambda
+}
+
+/** Turns the outcomes into Lambda's partial batch response. An error of the handler itself fails every record. */
+function partialBatch(): MiddlewareObj<SQSEvent, unknown> {
+  const failures = (ids: string[]) => ({
+    batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
+  })
+  return {
+    after(request) {
+      // `inner` returns nothing else.
+      const outcomes = request.response as Outcomes
+      request.response = failures(outcomes.filter(({ done }) => !done).map(({ messageId }) => messageId))
+    },
+    onError(request) {
+      request.response = failures(request.event.Records.map(({ messageId }) => messageId))
+    },
+  }
+}
+
+function deliveryOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Delivery {
+  return { messageId, body, receiptHandle, receiveCount: Number(attributes.ApproximateReceiveCount) || 1 }
+}

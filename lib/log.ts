@@ -1,0 +1,21 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Logger, pino } from 'pino'
+
+const ids = new AsyncLocalStorage<Record<string, unknown>>()
+
+/** Every line written while `work` runs bears these ids, so that no function hands a logger along. */
+export const withIds = <T>(bindings: Record<string, unknown>, work: () => T): T =>
+  ids.run({ ...ids.getStore(), ...bindings }, work)
+
+/** JSON lines on standard output. What could hold a secret never reaches it: see the redacted paths. */
+export function createLogger(level: string): Logger {
+  return pino({
+    level,
+    base: null,
+    messageKey: 'message',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    mixin: () => ({ ...ids.getStore() }),
+    redact: ['*.authorization', '*.Authorization', '*.password', '*.token', '*.userData', 'userData', 'body'],
+  })
+}
