@@ -56,6 +56,7 @@ export const FailureCode = z.enum([
   'Unknown',
   'Unreachable',
   'UnsupportedStorage',
+  'Untrusted',
   'UploadCorrupt',
   'VmLocked',
   'VmMissing',

@@ -1,6 +1,8 @@
 import type { Claims } from '../../lib/claims.ts'
+import { createClusters } from '../../lib/clusters.ts'
 import type { Cluster, Config } from '../../lib/config.ts'
-import type { Steps } from '../../lib/life-cycle.ts'
+import type { Connect, Surroundings } from '../../lib/function.ts'
+import { type LifeCycle, lifeCycle, type Steps } from '../../lib/life-cycle.ts'
 import type { Probe } from '../../lib/probe.ts'
 import type { Provider } from '../../lib/proxmox/index.ts'
 import type { CreateStep } from '../../lib/record.ts'
@@ -52,4 +54,20 @@ export const steps: Steps<CreateStep, Deps> = {
       hint: 'look at /var/log/cloud-init-output.log in the VM: was tinyproxy installed and started? Can the functions reach its port?',
     },
   },
+}
+
+/** The life cycle, joined with what its steps touch. */
+export function cycle(surroundings: Surroundings, connect: Connect<Provider>): LifeCycle {
+  const { config, claims, userData, secrets, countOn, probe } = surroundings
+  const clusters = createClusters(config, connect)
+  return lifeCycle<CreateStep, Deps>(steps, (row, invocation) => ({
+    ...clusters.of(row, invocation),
+    config,
+    claims,
+    userData,
+    password: (parameter) => secrets.parameter(parameter),
+    countOn,
+    probe,
+    signal: invocation.signal,
+  }))
 }

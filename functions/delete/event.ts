@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type Catalogue, Continue, Resume } from '../../lib/events.ts'
+import { type Catalogue, Continue, parseEvent, Resume } from '../../lib/events.ts'
 import { Uid } from '../../lib/spec.ts'
 
 /** A publisher wishes a proxy gone, for ever: its uid is not used again. */
@@ -18,4 +18,11 @@ export type Orphan = z.infer<typeof Orphan>
 export type DeleteEvent = ProxyDeletionRequested | Orphan | Continue | Resume
 
 /** Everything the delete queue carries. */
-export const deleteEvents: Catalogue<DeleteEvent> = { ProxyDeletionRequested, Orphan, Continue, Resume }
+const deleteEvents: Catalogue<DeleteEvent> = { ProxyDeletionRequested, Orphan, Continue, Resume }
+
+/** Reads a message of the delete queue. @throws {InvalidEvent} */
+export const parse = (body: string) => parseEvent(body, deleteEvents)
+
+/** An orphan has a row of its own, never the tombstone's. */
+export const keyOf = (event: ProxyDeletionRequested | Orphan) =>
+  event.type === 'Orphan' ? `orphan#${event.cluster}#${event.vmid}` : event.uid

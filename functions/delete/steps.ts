@@ -1,6 +1,8 @@
 import type { Claims } from '../../lib/claims.ts'
+import { createClusters } from '../../lib/clusters.ts'
 import type { Cluster, Config } from '../../lib/config.ts'
-import type { Steps } from '../../lib/life-cycle.ts'
+import type { Connect, Surroundings } from '../../lib/function.ts'
+import { type LifeCycle, lifeCycle, type Steps } from '../../lib/life-cycle.ts'
 import type { Provider } from '../../lib/proxmox/index.ts'
 import type { DeleteStep } from '../../lib/record.ts'
 import { destroy } from './destroy.ts'
@@ -27,4 +29,15 @@ export const steps: Steps<DeleteStep, Deps> = {
   unseed: { run: unseed, deadlineSeconds: HOUR },
   destroy: { run: destroy, deadlineSeconds: HOUR },
   release: { run: release, deadlineSeconds: HOUR },
+}
+
+/** The life cycle, joined with what its steps touch. */
+export function cycle({ config, claims }: Surroundings, connect: Connect<Provider>): LifeCycle {
+  const clusters = createClusters(config, connect)
+  return lifeCycle<DeleteStep, Deps>(steps, (row, invocation) => ({
+    ...clusters.of(row, invocation),
+    vmsOf: (name) => clusters.named(name, invocation),
+    config,
+    claims,
+  }))
 }
