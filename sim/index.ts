@@ -8,6 +8,13 @@ export { listenAdmin } from './admin.ts'
 export { createVirtualClock, realClock } from './clock.ts'
 export { type DefaultWorld, defaultWorld } from './default-world.ts'
 export { silentGuests } from './engine/guests.ts'
+export {
+  type GuestOptions,
+  type Guests,
+  type InProcessGuests,
+  inProcessGuests,
+  loopbackGuests,
+} from './guest/guests.ts'
 export * from './types.ts'
 
 /** A simulated Proxmox VE cluster. It runs until it is closed; with `stateDir` it goes on where it was left. */
