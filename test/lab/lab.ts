@@ -1,0 +1,246 @@
+import { stringify } from 'yaml'
+import * as createEvent from '../../functions/create/event.ts'
+import { judge as judgeCreate } from '../../functions/create/judge.ts'
+import { cycle as createCycle } from '../../functions/create/steps.ts'
+import * as deleteEvent from '../../functions/delete/event.ts'
+import { judge as judgeDelete } from '../../functions/delete/judge.ts'
+import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
+import { parseConfig } from '../../lib/config.ts'
+import type { OutcomeEvent } from '../../lib/events.ts'
+import { assemble, leaseMs, type Surroundings } from '../../lib/function.ts'
+import type { Probe } from '../../lib/probe.ts'
+import { type CallLog, createProxmox } from '../../lib/proxmox/index.ts'
+import type { Row, Side } from '../../lib/record.ts'
+import type { UserDataStore } from '../../lib/user-data.ts'
+import type { Decision, Worker } from '../../lib/worker.ts'
+import {
+  createSim,
+  createVirtualClock,
+  defaultWorld,
+  inProcessGuests,
+  type Sim,
+  type VirtualClock,
+} from '../../sim/index.ts'
+import { createMemoryClaims } from '../fakes/claims.ts'
+import { createMemoryLedger } from '../fakes/ledger.ts'
+import { createMemoryQueues, type MemoryQueues } from '../fakes/queues.ts'
+import { inProcess } from './in-process.ts'
+
+export type LabOptions = {
+  version?: 8 | 9
+  nodes?: number
+  world?: ReturnType<typeof defaultWorld>
+  /** Over the configuration's top level. */
+  config?: Record<string, unknown>
+  /** Over the one cluster of the configuration. */
+  cluster?: Record<string, unknown>
+  passwords?: Record<string, string>
+}
+
+/** A whole installation on a virtual clock: the real functions, fakes of AWS, a simulated cluster without sockets. */
+export type Lab = {
+  sim: Sim
+  clock: VirtualClock
+  queues: MemoryQueues
+  ledger: ReturnType<typeof createMemoryLedger>
+  claims: ReturnType<typeof createMemoryClaims>
+  outcomes: OutcomeEvent[]
+  decisions: (Decision & { ms: number })[]
+  calls: CallLog[]
+  world: ReturnType<typeof defaultWorld>
+  request(uid: string, over?: Record<string, unknown>): void
+  remove(uid: string): void
+  /** Hands out what is visible, advancing the clock, until `done` holds or nothing moves any more. */
+  run(done?: () => boolean | Promise<boolean>, limitMs?: number): Promise<void>
+  row(uid: string): Row | undefined
+  /** What is left in the simulated cluster that is not a template. */
+  leftOvers(): { vms: number[]; volumes: string[] }
+  close(): Promise<void>
+}
+
+export async function openLab(options: LabOptions = {}): Promise<Lab> {
+  const { version = 9, nodes = 3 } = options
+  const clock = createVirtualClock()
+  const now = () => clock.now()
+  const world = options.world ?? defaultWorld({ version, nodes })
+  const guests = inProcessGuests({ clock, bootMs: 20_000 })
+  const sim = createSim({ world, clock, guests, random: seeded(7) })
+  const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
+  const settleMs = config.timings.settleSeconds * 1000
+  const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs, now })
+  const claims = createMemoryClaims(now)
+  const queues = createMemoryQueues(now, 6 * config.timings.functionTimeoutSeconds * 1000)
+  const outcomes: OutcomeEvent[] = []
+  const decisions: (Decision & { ms: number })[] = []
+  const calls: CallLog[] = []
+  const surroundings: Surroundings = {
+    config,
+    ledger,
+    claims,
+    queues,
+    userData: memoryUserData(),
+    secrets: { read: async () => world.tokens.egress, parameter: async (name) => options.passwords?.[name] },
+    publish: async (event) => void outcomes.push(event),
+    probe: probeOf(guests),
+    countOn: async (cluster, node) =>
+      ledger.rows().filter(({ placedOn }) => placedOn === `${cluster}/${node}`).length,
+    log: (decision) => void decisions.push(decision),
+    now,
+    random: seeded(11),
+    sleep: (ms) => clock.sleep(ms),
+  }
+  const connect = () =>
+    createProxmox({
+      endpoints: world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name })),
+      token: { get: async () => [world.tokens.egress] },
+      exchange: inProcess(sim),
+      now,
+      onCall: (entry) => void calls.push(entry),
+    })
+  const workers: Record<Side, Worker> = {
+    create: assemble(
+      { side: 'create', ...createEvent, judge: judgeCreate },
+      createCycle(surroundings, connect),
+      surroundings,
+    ),
+    delete: assemble(
+      { side: 'delete', ...deleteEvent, judge: judgeDelete },
+      deleteCycle(surroundings, connect),
+      surroundings,
+    ),
+  }
+
+  async function deliver(side: Side): Promise<boolean> {
+    const deliveries = queues.receive(side)
+    const abort = new AbortController()
+    const called = clock.after(config.timings.functionTimeoutSeconds * 1000 - 5000, () => abort.abort())
+    const invocation = {
+      signal: abort.signal,
+      mutateUntilMs: now() + config.timings.functionTimeoutSeconds * 1000 - 7000,
+    }
+    await Promise.all(
+      deliveries.map(async (delivery) => {
+        const verdict = await workers[side](delivery, invocation)
+        if (verdict.kind === 'acknowledge') queues.acknowledge(side, delivery)
+        else await queues.showAgainIn(side, delivery, verdict.seconds)
+      }),
+    )
+    called()
+    return deliveries.length > 0
+  }
+
+  return {
+    sim,
+    clock,
+    queues,
+    ledger,
+    claims,
+    outcomes,
+    decisions,
+    calls,
+    world,
+    request(uid, over = {}) {
+      const { spec, ...rest } = over
+      const event = {
+        type: 'ProxyRequested',
+        uid,
+        name: uid,
+        ...rest,
+        spec: { zone: 'lab-1', image: 'debian-12', ...(spec as object | undefined) },
+      }
+      queues.publish('create', JSON.stringify(event))
+    },
+    remove: (uid) => queues.publish('delete', JSON.stringify({ type: 'ProxyDeletionRequested', uid })),
+    async run(done = () => false, limitMs = 48 * 3600_000) {
+      const until = now() + limitMs
+      while (!(await done())) {
+        const busy = await clock.until(Promise.all([deliver('create'), deliver('delete')]))
+        if (busy.includes(true)) continue
+        const next = queues.nextAt()
+        if (next === undefined) return
+        if (next > until)
+          throw new Error(`not done by ${limitMs} ms: ${JSON.stringify(ledger.rows(), null, 1)}`)
+        await clock.advance(Math.max(0, next - now()))
+      }
+    },
+    row: (uid) => ledger.rows().find((row) => row.uid === uid),
+    leftOvers: () => ({
+      vms: sim
+        .vms()
+        .filter(({ template }) => !template)
+        .map(({ vmid }) => vmid),
+      volumes: sim
+        .volumes()
+        .map(({ volid }) => volid)
+        .filter((volid) => !volid.includes('base-')),
+    }),
+    close: () => sim.close(),
+  }
+}
+
+function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptions) {
+  const nodes = world.nodes.map(({ name }) => name)
+  const images = Object.fromEntries(nodes.map((node, index) => [node, 9000 + index]))
+  return {
+    deployment: 'test',
+    clusters: {
+      lab: {
+        endpoints: nodes.map((node) => ({
+          url: `https://${node}:8006`,
+          node,
+          fingerprint: Array(32).fill('AA').join(':'),
+        })),
+        token: { file: 'token' },
+        pool: 'egress',
+        storage: 'vmdata',
+        isoStorage: 'local',
+        bridge: 'vmbr0',
+        vmids: { from: 5000, to: 5999 },
+        addressRanges: ['127.0.0.0/8'],
+        images: { 'debian-12': images },
+        ...options.cluster,
+      },
+    },
+    zones: { 'lab-1': { cluster: 'lab', nodes } },
+    defaults: {
+      size: { cores: 1, memoryMiB: 512, diskGiB: 4 },
+      proxy: { protocol: 'http', port: 3128, allow: ['10.0.0.0/8'] },
+    },
+    verify: { probe: 'http', probeUrl: 'http://page.test/', probeFrom: ['127.0.0.1/32'] },
+    timings: { maxClockSkewSeconds: 0 },
+    parameters: { file: 'parameters.yml' },
+    ...options.config,
+  }
+}
+
+function memoryUserData(): UserDataStore {
+  const kept = new Map<string, { generation: number; userData: string }>()
+  return {
+    put: async (uid, generation, userData) => void kept.set(uid, { generation, userData }),
+    get: async (uid, generation) => {
+      const item = kept.get(uid)
+      return item?.generation === generation ? item.userData : undefined
+    },
+    remove: async (uid) => void kept.delete(uid),
+  }
+}
+
+function probeOf(guests: ReturnType<typeof inProcessGuests>): Probe {
+  const probe: Probe['http'] = async ({ host, port, credentials }) => {
+    const verdict = guests.probe(host, port, { client: '127.0.0.1', ...(credentials && { credentials }) })
+    if (verdict === 'ECONNREFUSED') return { kind: 'silent', detail: 'ECONNREFUSED' }
+    return { kind: verdict.status === 200 ? 'answers' : 'refuses', detail: `status ${verdict.status}` }
+  }
+  return { http: probe, tcp: probe }
+}
+
+/** A small deterministic generator (mulberry32), so that a run can be repeated. */
+export function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
