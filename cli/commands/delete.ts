@@ -1,0 +1,55 @@
+import { SendMessageCommand } from '@aws-sdk/client-sqs'
+import type { CommandModule } from 'yargs'
+import { ProxyDeletionRequested } from '../../functions/delete/event.ts'
+import { parseWith } from '../../lib/wanted.ts'
+import { connect, withConnection } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { deletionEnded, follow } from '../follow.ts'
+import { showProgress } from '../progress.ts'
+import { readRow } from '../rows.ts'
+import { refused, Unmet } from '../usage.ts'
+
+/** `egress delete`: wishes a proxy gone. */
+export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
+  ({
+    command: 'delete <uid>',
+    describe: 'Delete a proxy, for ever: its uid is not used again',
+    builder: (argv) =>
+      withConnection(
+        argv
+          .positional('uid', { type: 'string', demandOption: true, describe: 'which one: see egress list' })
+          .option('wait', { type: 'boolean', default: false, describe: 'wait until nothing of it is left' })
+          .option('timeout', {
+            type: 'number',
+            default: 900,
+            describe: 'seconds to wait at most',
+            implies: 'wait',
+          }),
+      ).example('$0 delete hello-1a2b3c4d --wait', 'delete it and see it gone'),
+    handler: async (args) => {
+      const parsed = parseWith(ProxyDeletionRequested, { type: 'ProxyDeletionRequested', uid: args.uid })
+      if ('complaints' in parsed) throw refused('this deletion cannot be sent', parsed.complaints)
+      const { uid } = parsed.value
+      const connection = connect(args, env)
+      try {
+        const url = connection.place('deleteQueueUrl')
+        await connection.sqs.send(
+          new SendMessageCommand({ QueueUrl: url, MessageBody: JSON.stringify(parsed.value) }),
+        )
+        if (!args.wait) return
+        const table = connection.place('table')
+        const end = await showProgress('delete', { line: err, isTTY }, (onChange) =>
+          follow({
+            onChange,
+            read: () => readRow(connection.rows, table, uid),
+            ended: deletionEnded,
+            timeoutMs: args.timeout * 1000,
+          }),
+        )
+        if (end.kind === 'unmet') throw new Unmet(`${uid}: ${end.reason}`)
+        out(`${uid} is gone`)
+      } finally {
+        connection.close()
+      }
+    },
+  }) satisfies CommandModule<object, { data: string; uid: string; wait: boolean; timeout: number }>

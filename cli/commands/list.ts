@@ -1,0 +1,79 @@
+import Table from 'cli-table3'
+import type { CommandModule } from 'yargs'
+import type { Row } from '../../lib/record.ts'
+import { connect, withConnection } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { stateText } from '../describe-row.ts'
+import { duration } from '../format.ts'
+import { allPhases, listRows, type Phases } from '../rows.ts'
+
+/** `egress list`: all proxies but those that are gone. */
+export const listCommand = ({ env, out, err }: Context) =>
+  ({
+    command: 'list',
+    aliases: ['ls'],
+    describe: 'List the proxies',
+    builder: (argv) =>
+      withConnection(
+        argv
+          .option('phase', {
+            array: true,
+            choices: allPhases,
+            describe: 'only these (default: all but Deleted)',
+          })
+          .option('all', {
+            type: 'boolean',
+            default: false,
+            describe: 'deleted ones too',
+            conflicts: 'phase',
+          })
+          .option('json', { type: 'boolean', default: false, describe: 'as a JSON list of records' }),
+      )
+        .example('$0 list', 'what there is')
+        .example('$0 list --phase Failed', 'what needs a person')
+        .example('$0 list --json', 'for a program'),
+    handler: async (args) => {
+      const connection = connect(args, env)
+      try {
+        const standing = allPhases.filter((phase) => args.all || phase !== 'Deleted')
+        const phases: Phases = args.phase ?? standing
+        const rows = await listRows(connection.rows, connection.place('table'), phases)
+        if (args.json) return out(JSON.stringify(rows, null, 2))
+        if (rows.length === 0) return err('no proxies')
+        out(table(rows, Date.now()))
+      } finally {
+        connection.close()
+      }
+    },
+  }) satisfies CommandModule<
+    object,
+    { data: string; phase?: Phases | undefined; all: boolean; json: boolean }
+  >
+
+function table(rows: Row[], now: number): string {
+  const grid = new Table({
+    head: ['UID', 'STATE', 'PROXY', 'VM', 'AGE', 'PROBLEM'],
+    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 },
+    chars: noLines,
+  })
+  for (const row of rows) {
+    const { place, problem } = row
+    grid.push([
+      row.uid,
+      stateText(row),
+      row.endpoint ?? '',
+      place ? `${place.vmid} on ${place.node}` : '',
+      duration(now - row.requestedAt),
+      problem?.code ?? '',
+    ])
+  }
+  return grid
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+}
+
+const names = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left'] as const
+const more = ['bottom-right', 'left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'] as const
+const noLines = Object.fromEntries([...names, ...more].map((name) => [name, '']))

@@ -1,0 +1,87 @@
+import yargs from 'yargs'
+import { ConfigError } from '../lib/config.ts'
+import { FolderInUse } from '../local/lock.ts'
+import { deleteCommand } from './commands/delete.ts'
+import { eventsCommand } from './commands/events.ts'
+import { getCommand } from './commands/get.ts'
+import { listCommand } from './commands/list.ts'
+import { requestCommand } from './commands/request.ts'
+import { schemaCommand } from './commands/schema.ts'
+import { simCommand } from './commands/sim.ts'
+import { upCommand } from './commands/up.ts'
+import type { Context } from './context.ts'
+import { Unmet, UsageError } from './usage.ts'
+
+/** Runs one command line. Returns the exit code: 0 fine, 1 the wish was not met, 2 the command cannot be carried out as given. */
+export async function main(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const context: Context = {
+    env,
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+    // A live display is drawn on standard output: not into a pipe.
+    isTTY: process.stdout.isTTY === true && process.stderr.isTTY === true && env.CI === undefined,
+  }
+  // A reader that has seen enough (`egress list | head`) is no error.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+  try {
+    await commandLine(context).parseAsync(argv)
+    return 0
+  } catch (error) {
+    return explain(error, context)
+  }
+}
+
+function commandLine(context: Context) {
+  return yargs()
+    .scriptName('egress')
+    .usage(
+      '$0 <command>\n\nForward proxies on Proxmox VE, from a wish to a working address and back to nothing.',
+    )
+    .command(upCommand(context))
+    .command(requestCommand(context))
+    .command(deleteCommand(context))
+    .command(getCommand(context))
+    .command(listCommand(context))
+    .command(eventsCommand(context))
+    .command(simCommand(context))
+    .command(schemaCommand(context))
+    .completion('completion', 'Print a completion script: add it to ~/.bashrc or ~/.zshrc')
+    .example('$0 up', 'start everything on this machine, with a simulated cluster')
+    .example(
+      '$0 request --name hello --zone lab-1 --image debian-12 --wait',
+      'ask for a proxy and wait for it',
+    )
+    .example('$0 list', 'see what there is')
+    .demandCommand(1, 'Which command?')
+    .recommendCommands()
+    .strictCommands()
+    .strict()
+    .help()
+    .version(false)
+    .wrap(Math.min(110, process.stdout.columns ?? 100))
+    .exitProcess(false)
+    .fail((message, error) => {
+      // yargs calls it for its own complaints (some of them errors of its own class) and for what a command threw.
+      if (error && error.name !== 'YError') throw error
+      throw new UsageError(`${message ?? error.message}\nSee egress --help, or --help after the command.`)
+    })
+}
+
+function explain(error: unknown, { env, err }: Context): number {
+  if (error instanceof Unmet) {
+    err(error.message)
+    return 1
+  }
+  if (error instanceof UsageError || error instanceof ConfigError || error instanceof FolderInUse) {
+    err(`egress: ${error.message}`)
+    return 2
+  }
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  err(
+    env.EGRESS_DEBUG ? `egress: ${stack}` : `egress: ${message || String(error)} (EGRESS_DEBUG=1 shows more)`,
+  )
+  return 1
+}

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto'
+import { type SNSClient, SubscribeCommand, UnsubscribeCommand } from '@aws-sdk/client-sns'
+import {
+  CreateQueueCommand,
+  DeleteMessageCommand,
+  DeleteQueueCommand,
+  GetQueueAttributesCommand,
+  type Message,
+  ReceiveMessageCommand,
+  SetQueueAttributesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs'
+
+/** A queue of our own on the topic, for as long as we listen: nobody else's events are taken away. */
+export async function openSubscription(options: {
+  sqs: SQSClient
+  sns: SNSClient
+  topicArn: string
+  /** In place of the host that the queue's address comes with. */
+  endpoint?: string
+}): Promise<{ url: string; close(): Promise<void> }> {
+  const { sqs, sns, topicArn, endpoint } = options
+  const name = `egress-listener-${randomBytes(6).toString('hex')}`
+  const { QueueUrl = '' } = await sqs.send(
+    new CreateQueueCommand({ QueueName: name, Attributes: { MessageRetentionPeriod: '3600' } }),
+  )
+  const url = endpoint === undefined ? QueueUrl : endpoint + new URL(QueueUrl).pathname
+  const removeQueue = () => sqs.send(new DeleteQueueCommand({ QueueUrl: url }))
+  try {
+    const { Attributes } = await sqs.send(
+      new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ['QueueArn'] }),
+    )
+    const arn = Attributes?.QueueArn ?? ''
+    await sqs.send(
+      new SetQueueAttributesCommand({ QueueUrl: url, Attributes: { Policy: policy(arn, topicArn) } }),
+    )
+    const { SubscriptionArn } = await sns.send(
+      new SubscribeCommand({
+        TopicArn: topicArn,
+        Protocol: 'sqs',
+        Endpoint: arn,
+        Attributes: { RawMessageDelivery: 'true' },
+        ReturnSubscriptionArn: true,
+      }),
+    )
+    return {
+      url,
+      async close() {
+        await sns.send(new UnsubscribeCommand({ SubscriptionArn }))
+        await removeQueue()
+      },
+    }
+  } catch (error) {
+    await removeQueue()
+    throw error
+  }
+}
+
+/** Shows and removes what comes to the queue, until told to stop, until so many were shown, or until it is empty. */
+export async function readQueue(options: {
+  client: SQSClient
+  url: string
+  signal: AbortSignal
+  show(event: Record<string, unknown>): void
+  limit: number
+  untilEmpty: boolean
+}): Promise<void> {
+  const { client, url: QueueUrl, signal, show, limit, untilEmpty } = options
+  for (let shown = 0; shown < limit && !signal.aborted; ) {
+    const messages = await receive(client, QueueUrl, Math.min(10, limit - shown), untilEmpty ? 0 : 20, signal)
+    if (untilEmpty && messages.length === 0) return
+    for (const { Body = '', ReceiptHandle } of messages) {
+      show(opened(Body))
+      shown += 1
+      await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }))
+    }
+  }
+}
+
+async function receive(
+  client: SQSClient,
+  QueueUrl: string,
+  MaxNumberOfMessages: number,
+  WaitTimeSeconds: number,
+  abortSignal: AbortSignal,
+): Promise<Message[]> {
+  try {
+    const { Messages = [] } = await client.send(
+      new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages, WaitTimeSeconds }),
+      { abortSignal },
+    )
+    return Messages
+  } catch (error) {
+    if (abortSignal.aborted) return []
+    throw error
+  }
+}
+
+/** The standing queue gets the topic's envelope, ours the bare event. */
+function opened(body: string): Record<string, unknown> {
+  const document = JSON.parse(body)
+  return document.Type === 'Notification' ? JSON.parse(document.Message) : document
+}
+
+const policy = (queueArn: string, topicArn: string) =>
+  JSON.stringify({
+    Version: '2012-10-17',
+    Statement: [
+      {
+        Effect: 'Allow',
+        Principal: { Service: 'sns.amazonaws.com' },
+        Action: 'sqs:SendMessage',
+        Resource: queueArn,
+        Condition: { ArnEquals: { 'aws:SourceArn': topicArn } },
+      },
+    ],
+  })

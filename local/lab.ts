@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseDocument } from 'yaml'
+import type { Ports } from './ports.ts'
+import { type ClusterOptions, openCluster } from './simulated-cluster.ts'
+import { writeAtomically } from './write-atomically.ts'
+
+export type LabOptions = Pick<ClusterOptions, 'version' | 'nodes' | 'hostReset'>
+
+/** The simulated cluster of `egress up`, and a configuration that fits it. */
+export type Lab = {
+  /** config/local.yml with everything filled in that only this run knows. */
+  config: string
+  admin: string
+  endpoints: { node: string; url: string }[]
+  close(): Promise<void>
+}
+
+const template = new URL('../config/local.yml', import.meta.url)
+
+/** Opens the simulated cluster in the data folder and writes the configuration for it. */
+export async function startLab(
+  options: LabOptions & { folder: string; ports: Ports; pageUrl: string },
+): Promise<Lab> {
+  const { folder, pageUrl } = options
+  const cluster = await openCluster({ ...options, folder: join(folder, 'sim') })
+  const { endpoints, admin, tokenFile, close } = cluster
+
+  const nodes = endpoints.map(({ node }) => node)
+  const images = Object.fromEntries(nodes.map((node, index) => [node, FIRST_TEMPLATE + index]))
+  const document = parseDocument(readFileSync(template, 'utf8'))
+  document.commentBefore = ' Written by `egress up` at each start, from config/local.yml: change that one.'
+  document.setIn(['clusters', 'lab', 'endpoints'], endpoints)
+  document.setIn(['clusters', 'lab', 'token'], { file: tokenFile })
+  document.setIn(['clusters', 'lab', 'images'], { 'debian-12': images })
+  document.setIn(['zones', 'lab-1', 'nodes'], nodes)
+  document.setIn(['verify', 'probeUrl'], pageUrl)
+  const config = join(folder, 'config.yml')
+  writeAtomically(config, String(document))
+  return { config, admin, endpoints: endpoints.map(({ node, url }) => ({ node, url })), close }
+}
+
+/** The simulated world has a template a node, numbered on from here. */
+const FIRST_TEMPLATE = 9000

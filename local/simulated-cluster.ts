@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import {
+  createSim,
+  defaultWorld,
+  listenAdmin,
+  loopbackGuests,
+  realClock,
+  type Sim,
+  type World,
+} from '../sim/index.ts'
+import { onItsPort, type Ports } from './ports.ts'
+import { writeAtomically } from './write-atomically.ts'
+
+export type SimulatedCluster = {
+  endpoints: { node: string; url: string; fingerprint: string }[]
+  /** Of the door for scripts and `egress sim …`. */
+  admin: string
+  /** Holds the API token that the functions use. */
+  tokenFile: string
+  close(): Promise<void>
+}
+
+export type ClusterOptions = {
+  folder: string
+  ports: Ports
+  version?: 8 | 9
+  nodes?: number
+  /** The hosts were reset meanwhile: tasks that were running are dead. */
+  hostReset?: boolean
+  /** A privilege that the functions' token is to lack. */
+  deny?: string
+}
+
+/** How long things take in a quick lab, in ms. */
+const durations = { linkedCloneMs: 1500, uploadMs: 300, startMs: 800, destroyMs: 400, bootMs: 2000 }
+
+/**
+ * Opens a simulated cluster whose state lives in the folder: on HTTPS for the functions, on a plain loopback port for
+ * scripts. Version, nodes and denied privilege count when the folder is new; afterwards the state on disk does.
+ * @throws {Error} for a privilege that the token does not have in the first place
+ */
+export async function openCluster(options: ClusterOptions): Promise<SimulatedCluster> {
+  const { folder, ports, version, nodes, hostReset = false, deny } = options
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const tokenFile = join(folder, 'token')
+  const secret = existsSync(tokenFile) ? readFileSync(tokenFile, 'utf8').trim().split('=')[1] : randomUUID()
+  const world = defaultWorld({
+    ...(version && { version }),
+    ...(nodes && { nodes }),
+    ...(secret && { secret }),
+  })
+  writeAtomically(tokenFile, `${world.tokens.egress}\n`)
+
+  const sim = createSim({
+    world: deny === undefined ? world : without(deny, world),
+    stateDir: join(folder, 'state'),
+    hostReset,
+    durations,
+    // By the folder, so that two clusters on this machine do not share their machines' addresses.
+    guests: loopbackGuests({ clock: realClock(), bootMs: durations.bootMs, cluster: resolve(folder) }),
+  })
+  try {
+    const endpoints = await listen(sim, ports)
+    const admin = await onItsPort(ports, 'sim-admin', async (port) => {
+      const door = await listenAdmin(sim, { port })
+      return { ...door, port: Number(new URL(door.url).port) }
+    })
+    return {
+      endpoints,
+      admin: admin.url,
+      tokenFile,
+      async close() {
+        await admin.close()
+        await sim.close()
+      },
+    }
+  } catch (error) {
+    await sim.close()
+    throw error
+  }
+}
+
+async function listen(sim: Sim, ports: Ports) {
+  const name = (node: string) => `sim-${node}`
+  const remembered = Object.fromEntries(sim.nodes().map((node) => [node.name, ports.of(name(node.name))]))
+  const { endpoints } = await sim.listen({ ports: remembered }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error
+    return sim.listen()
+  })
+  for (const { node, url } of endpoints) ports.remember(name(node), Number(new URL(url).port))
+  return endpoints
+}
+
+function without(privilege: string, world: World): World {
+  const roles = Object.entries(world.roles ?? {})
+  if (!roles.some(([, privileges]) => privileges.includes(privilege))) {
+    const known = [...new Set(roles.flatMap(([, privileges]) => privileges))].sort()
+    throw new Error(`the token has no privilege ${privilege} to lack; it has ${known.join(', ')}`)
+  }
+  const lacking = roles.map(([role, list]) => [role, list.filter((one) => one !== privilege)])
+  return { ...world, roles: Object.fromEntries(lacking) }
+}
