@@ -1,4 +1,4 @@
-import type { Engine, EngineCall, EngineResult } from '../types.ts'
+import { type Engine, type EngineCall, type EngineResult, SimConnectionError } from '../types.ts'
 import { isDaemonCall } from './daemon.ts'
 import { decodeForm, type Params } from './form.ts'
 import { type RequestHead, readContentType, readTarget, type Target } from './head.ts'
@@ -13,6 +13,8 @@ export type Exchange =
   | { kind: 'body'; bytes: number; finish(body: Uint8Array): Promise<Reply> }
   | { kind: 'upload'; bytes: number; feed(chunk: Uint8Array): Promise<Reply | undefined> }
 
+/** pveproxy closes a connection on which nothing happens. */
+export const idleMs = 5000
 const maxBodyBytes = 512 * 1024
 const unauthorisedDelayMs = 3000
 const knownMethods = ['GET', 'POST', 'PUT', 'DELETE']
@@ -42,19 +44,18 @@ export async function openExchange(engine: Engine, node: string, head: RequestHe
   const bytes = Number.parseInt(headers['content-length'] ?? '', 10) || 0
 
   // Everything from here on is told only to callers who are known.
-  const forbidden = async (): Promise<Reply | undefined> => {
+  const refuseKnown = async (status: number, words: string): Promise<Reply> => {
     const result = isApi ? await engine.precheckUpload(call) : undefined
-    return result && delayed(engine, result)
+    return result?.status === 401 ? delayed(engine, result) : refused(status, words)
   }
-  const refuse = async (status: number, words: string) =>
-    answer((await forbidden()) ?? refused(status, words))
+  const refuse = async (status: number, words: string) => answer(await refuseKnown(status, words))
 
   const finish = async (params: Params, upload?: EngineCall['upload']): Promise<Reply> => {
     if (!isApi) return refused(500, `no such file '${target.path}'\n`)
-    if (format !== 'json')
-      return (await forbidden()) ?? refused(501, `no formatter for uri ${path}, ${format}`)
+    if (format !== 'json') return refuseKnown(501, `no formatter for uri ${path}, ${format}`)
     delete params._dc
-    const result = await engine.call({ ...call, params, ...(upload && { upload }) })
+    const whole: EngineCall = { ...call, params, ...(upload && { upload }) }
+    const result = await (upload ? patiently(engine, whole) : engine.call(whole))
     const reply = await delayed(engine, result)
     return { ...reply, viaDaemon: isDaemonCall(call), close: reply.close || upload !== undefined }
   }
@@ -66,7 +67,7 @@ export async function openExchange(engine: Engine, node: string, head: RequestHe
       try {
         return await finish(readParams(head, target, content, engine.version))
       } catch (cause) {
-        if (cause instanceof UnreadableBody) return (await forbidden()) ?? refused(500, cause.message)
+        if (cause instanceof UnreadableBody) return refuseKnown(500, cause.message)
         throw cause
       }
     },
@@ -76,8 +77,8 @@ export async function openExchange(engine: Engine, node: string, head: RequestHe
   if (method !== 'PUT' && method !== 'POST') return refuse(501, `Unexpected content for method '${method}'`)
   const { type, boundary } = readContentType(headers['content-type'])
   if (isUpload) {
-    const reply = await forbidden()
-    if (reply) return answer(reply)
+    const result = await engine.precheckUpload(call)
+    if (result) return answer(await delayed(engine, result))
     if (type !== 'multipart/form-data' || !boundary) return { kind: 'silence' }
     return openUpload(engine, { boundary, bytes, params: decodeForm(target.query) }, finish)
   }
@@ -128,6 +129,20 @@ function openUpload(
       return finish(state.params, { filename: state.filename, bytes: state.bytes })
     },
   }
+}
+
+/**
+ * The client of an upload is still held to the five seconds in which something must happen on its connection. When pvedaemon
+ * is that busy, the connection ends without an answer and the file is gone before anyone looks at it. Source: captures 22.
+ */
+function patiently(engine: Engine, call: EngineCall): Promise<EngineResult> {
+  return new Promise((resolve, reject) => {
+    const callOff = engine.clock.after(idleMs, () => {
+      delete call.upload
+      reject(new SimConnectionError('ECONNRESET', true, 'connection closed without an answer'))
+    })
+    engine.call(call).then(resolve, reject).finally(callOff)
+  })
 }
 
 /** Strangers wait three seconds, and so do callers who may not upload there; neither is told anything in a body. */

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { Engine, SimAnswer, SimRequest } from '../types.ts'
 import { loadCertificates } from './certificates.ts'
-import { handleRequest, idleMs } from './handle.ts'
+import { idleMs } from './exchange.ts'
+import { handleRequest } from './handle.ts'
 import { openPort } from './port.ts'
 
 export type Front = {

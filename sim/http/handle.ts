@@ -1,16 +1,16 @@
 import { type Engine, type SimAnswer, SimConnectionError, type SimRequest } from '../types.ts'
-import { openExchange } from './exchange.ts'
+import { idleMs, openExchange } from './exchange.ts'
 import { fitsLimits, type RequestHead } from './head.ts'
 import { type Reply, toAnswer } from './reply.ts'
-
-/** pveproxy closes a connection on which nothing happens. */
-export const idleMs = 5000
 
 /** TLS hands over no more than this at once, and the reader of uploads sees the body in such pieces. */
 const recordBytes = 16 * 1024
 
 /** Answers one request without sockets: same rules, same texts, a connection of its own for each. Nothing is compressed. */
 export async function handleRequest(engine: Engine, node: string, request: SimRequest): Promise<SimAnswer> {
+  // Nobody is there to read a request: how that looks is for the engine to say.
+  if (engine.reachability(node) !== 'up')
+    await engine.call({ node, method: request.method, path: request.path, params: {} })
   const body = request.body ?? new Uint8Array()
   const head = toHead(request, body)
   const lines = Object.entries(head.headers).map(([name, value]) => `${name}: ${value}`)

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createFront, type Front } from '../../../sim/http/front.ts'
 import { SimConnectionError } from '../../../sim/types.ts'
 import { isWhole, toWire, writeRaw } from './raw-client.ts'
-import { parseAnswer } from './recording.ts'
+import { multipartBody, parseAnswer } from './recording.ts'
 import { scriptedEngine } from './scripted-engine.ts'
 
 const version = { method: 'GET', path: '/api2/json/version', headers: {} }
@@ -177,9 +177,56 @@ describe('sim: front', () => {
       },
       { method: 'PUT', path: '/api2/json/x', headers: {}, body: Buffer.alloc(600_000) },
       { method: 'GET', path: '/api2/xml/version', headers: {} },
+      { method: 'PUT', path: '/api2/xml/x', headers: {}, body: Buffer.from('a=b') },
     ]
     for (const request of bodies)
       expect(await front.handle('pve1', request)).toMatchObject({ status: 401, body: '' })
+  })
+
+  it('gives up an upload that pvedaemon leaves waiting, and the file with it', async () => {
+    let timeOut = () => {}
+    const engine = scriptedEngine({ answer: () => new Promise(() => {}) })
+    engine.clock.after = (ms, what) => {
+      expect(ms).toBe(5000)
+      timeOut = what
+      return () => {}
+    }
+    const { front, target } = await listening(engine)
+    const body = multipartBody(
+      [
+        { name: 'content', value: 'iso' },
+        { name: 'filename', value: 'bytes', filename: 'x.iso' },
+      ],
+      'b',
+    )
+    const upload = {
+      method: 'POST',
+      path: '/api2/json/nodes/pve1/storage/local/upload',
+      headers: { 'content-type': 'multipart/form-data; boundary=b' },
+      body,
+    }
+    const inProcess = expect(front.handle('pve1', upload)).rejects.toMatchObject({
+      code: 'ECONNRESET',
+      sent: true,
+    })
+    await expect.poll(() => engine.calls[0]?.upload?.filename).toBe('x.iso')
+    timeOut()
+    await inProcess
+    expect(engine.calls[0]?.upload).toBeUndefined()
+
+    const raw = writeRaw(target, toWire(upload))
+    await expect.poll(() => engine.calls[1]?.upload?.filename).toBe('x.iso')
+    timeOut()
+    expect(await raw).toMatchObject({ text: '', closed: true })
+  })
+
+  it('leaves it to the engine how a node looks that cannot be asked', async () => {
+    const gone = new SimConnectionError('ECONNREFUSED', false)
+    const engine = scriptedEngine({ answer: () => Promise.reject(gone) })
+    engine.setReachability('pve1', 'down')
+    const { front } = await listening(engine)
+    const malformed = { method: 'DELETE', path: '/api2/json/x', headers: {}, body: Buffer.from('x') }
+    await expect(front.handle('pve1', malformed)).rejects.toBe(gone)
   })
 
   it('packs long answers for who asked, and only on the wire', async () => {
