@@ -142,6 +142,8 @@ export type WorldNode = {
   cpus?: number
   memoryMiB?: number
   rootGiB?: number
+  /** How long it is up already; pvestatd makes its rounds of 10 s from then on. */
+  uptimeSeconds?: number
   bridges?: { iface: string; ports?: string; cidr?: string }[]
   fingerprint?: string
 }

@@ -139,5 +139,5 @@ export function listedPaths(state: State): string[] {
     ...pool.storages.map((storage) => `/storage/${storage}`),
   ])
   const fixed = ['/', '/access', '/access/groups', '/nodes', '/pool', '/sdn', '/storage', '/vms']
-  return [...new Set([...fixed, ...state.acl.map((entry) => entry.path), ...members])]
+  return [...new Set([...fixed, ...state.acl.flatMap((entry) => ancestors(entry.path)), ...members])]
 }

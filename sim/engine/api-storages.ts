@@ -129,7 +129,7 @@ function statuses(ctx: Ctx) {
     .filter((storage) => isOnNode(storage, ctx.node) && (only === undefined || storage.storage === only))
     .filter((storage) => kinds.length === 0 || kinds.some((kind) => storage.content.includes(kind)))
     .map((storage) => ({ storage: storage.storage, ...statusOf(ctx, storage) }))
-    .filter((status) => !flag(ctx, 'enabled') || status.enabled === 1)
+    .filter((status) => status.enabled === 1 || (kinds.length === 0 && !flag(ctx, 'enabled')))
     .map((status) => (status.total > 0 ? { ...status, used_fraction: status.used / status.total } : status))
 }
 
@@ -200,6 +200,7 @@ export const deleteProgram: Program<DeleteData> = {
         die(`base volume '${data.name}' is still in use by linked cloned`)
       if (volume) removeVolume(cluster, volume)
       else run.log(`disk image '${path}' does not exist`)
+      run.unlock(storageLock(storage, node).name)
       return next('removed', cluster.durations.deleteVolumeMs)
     },
     removed(run) {

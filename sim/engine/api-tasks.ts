@@ -29,8 +29,7 @@ export const taskEndpoints: Endpoint[] = [
     method: 'GET',
     path: '/nodes/{node}/tasks/{upid}/status',
     handler: (ctx) => {
-      const upid = ownUpid(ctx, 'Sys.Audit')
-      const task = findTask(ctx, upid) ?? refuseParams({ upid: 'no such task' })
+      const task = knownTask(ctx, 'Sys.Audit')
       return reply(shownTask(task))
     },
   },
@@ -39,7 +38,10 @@ export const taskEndpoints: Endpoint[] = [
     path: '/nodes/{node}/tasks/{upid}/log',
     handler: (ctx) => {
       const upid = ownUpid(ctx, 'Sys.Audit')
-      const lines = findTask(ctx, upid)?.log ?? ['unable to open file - No such file or directory']
+      const task = findTask(ctx, upid)
+      // One line by itself, not a list of one.
+      if (!task) return reply({ n: 1, t: 'unable to open file - No such file or directory' }, 1)
+      const lines = task.log
       const start = maybeNumber(ctx, 'start') ?? 0
       const limit = maybeNumber(ctx, 'limit') ?? 50
       const numbered = (lines.length > 0 ? lines : ['no content']).map((t, index) => ({ n: index + 1, t }))
@@ -53,9 +55,8 @@ export const taskEndpoints: Endpoint[] = [
     method: 'DELETE',
     path: '/nodes/{node}/tasks/{upid}',
     handler: (ctx) => {
-      const upid = ownUpid(ctx, 'Sys.Modify')
-      const task = findTask(ctx, upid) ?? refuseParams({ upid: 'no such task' })
-      if (task.endMs === undefined) ctx.cluster.tasks.kill(upid, 'TERM')
+      const task = knownTask(ctx, 'Sys.Modify')
+      if (task.endMs === undefined) ctx.cluster.tasks.kill(task.upid, 'TERM')
       return reply(null)
     },
   },
@@ -64,6 +65,14 @@ export const taskEndpoints: Endpoint[] = [
 const findTask = (ctx: Ctx, upid: string): Task | undefined => {
   const task = ctx.cluster.state.tasks[upid]
   return task?.node === ctx.node ? task : undefined
+}
+
+/** Whether there is such a task is told to everybody, before the question whose it is. */
+function knownTask(ctx: Ctx, otherwise: string): Task {
+  const task = findTask(ctx, text(ctx, 'upid'))
+  if (!task && upidPattern.test(text(ctx, 'upid'))) refuseParams({ upid: 'no such task' })
+  ownUpid(ctx, otherwise)
+  return task ?? refuseParams({ upid: 'no such task' })
 }
 
 /** @throws {PveError} for a text that is no UPID, and for the task of somebody else without the privilege. */

@@ -50,11 +50,9 @@ export function poolOfVm(cluster: Cluster, vmid: number): string | undefined {
 
 /** Whether the node may write to /etc/pve. */
 export function isQuorate(cluster: Cluster, name: string): boolean {
-  const { nodes } = cluster.state
-  if (nodes.length === 1) return nodeOf(cluster, name).state !== 'no-quorum'
-  return nodeOf(cluster, name).state === 'no-quorum'
-    ? false
-    : visibleFrom(cluster, name).length * 2 > nodes.length
+  const { nodes, expectedVotes } = cluster.state
+  if (nodeOf(cluster, name).state === 'no-quorum') return false
+  return visibleFrom(cluster, name).length * 2 > (expectedVotes ?? nodes.length)
 }
 
 /** The nodes whose cluster file system talks with that of the given one. A node that hangs in its API still votes. */

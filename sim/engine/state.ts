@@ -80,6 +80,8 @@ export type Node = {
 export type State = {
   version: 8 | 9
   cluster?: string
+  /** As `pvecm expected` sets it; else every node has a vote. */
+  expectedVotes?: number | undefined
   nodes: Node[]
   storages: WorldStorage[]
   volumes: Record<string, Volume>

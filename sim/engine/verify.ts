@@ -33,7 +33,7 @@ export function verify(schema: EndpointSchema, params: Record<string, ParamValue
 
 /** What is wrong with one value: the first of type, format, pattern, length, range, enumeration. */
 export function valueFault(schema: ParamSchema, given: ParamValue): string | undefined {
-  if (Array.isArray(given)) return `type check ('${schema.type}') failed - got ARRAY`
+  if (Array.isArray(given)) return listFault(schema, given)
   const value = given === true ? '1' : given === false ? '0' : String(given)
   if (!hasType(schema.type, value)) return `type check ('${schema.type}') failed - got '${value}'`
   if (schema.format) {
@@ -54,6 +54,12 @@ export function valueFault(schema: ParamSchema, given: ParamValue): string | und
   if (schema.enum && !schema.enum.includes(value))
     return `value '${value}' does not have a value in the enumeration '${schema.enum.join(', ')}'`
   return undefined
+}
+
+/** A parameter given several times is taken where the format is a list. */
+function listFault(schema: ParamSchema, given: string[]): string | undefined {
+  const isList = typeof schema.format === 'string' && schema.format.endsWith('-list')
+  return isList ? valueFault(schema, given.join(',')) : `type check ('${schema.type}') failed - got ARRAY`
 }
 
 function hasType(type: string | undefined, value: string): boolean {
