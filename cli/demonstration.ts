@@ -13,13 +13,13 @@ import { requestBody } from './request-body.ts'
 import { listRows, readRow } from './rows.ts'
 import { Unmet } from './usage.ts'
 
-type Stage = { up: Up; connection: Connection; context: Context; signal: AbortSignal }
+export type Stage = { up: Up; connection: Connection; context: Context; signal: AbortSignal }
 
 const NAME = 'hello'
 const TIMEOUT_MS = 300_000
 
 /** Shows the main job: one proxy from wish to a page fetched through it, or the one of an earlier start. @throws {Unmet} */
-export async function demonstrate(stage: Stage): Promise<void> {
+export async function demonstrate(stage: Stage): Promise<Row> {
   const { up, context, signal } = stage
   const row = (await standing(stage)) ?? (await requestOne(stage))
   const { endpoint = '' } = row
@@ -27,13 +27,22 @@ export async function demonstrate(stage: Stage): Promise<void> {
   const line = await firstLine(endpoint, page, signal)
   context.err(`\nA page through ${endpoint}:`)
   context.err(`  ${line}`)
-  context.err('\nUse it:')
-  context.err(`  curl -x ${endpoint} ${page}`)
-  context.err('Then, from another terminal in this folder:')
-  context.err('  npx egress list')
-  context.err(`  npx egress get ${row.uid}`)
-  context.err('  npx egress request --name mine --zone lab-1 --image debian-12 --wait')
-  context.err(`  npx egress delete ${row.uid} --wait`)
+  return row
+}
+
+/** How to go on from here. */
+export function tellUse({ up, context }: Stage, { uid, endpoint = '' }: Row): void {
+  const [zone] = Object.keys(up.config.zones)
+  const lines = [
+    '\nUse it:',
+    `  curl -x ${endpoint} ${up.run.page}`,
+    'Then, from another terminal in this folder:',
+    '  npx egress list',
+    `  npx egress get ${uid}`,
+    `  npx egress request --name mine --zone ${zone} --image debian-12 --wait`,
+    `  npx egress delete ${uid} --wait`,
+  ]
+  for (const line of lines) context.err(line)
 }
 
 /** Deletes the demonstration's proxies and sees that nothing of them is left, in the table and on the cluster. @throws {Unmet} */

@@ -30,10 +30,14 @@ export async function showProgress(
   screen: Screen,
   follow: (onChange: (row: Row) => void) => Promise<End>,
 ): Promise<End> {
-  return screen.isTTY ? onTerminal(direction, follow) : inLines(screen, follow)
+  return screen.isTTY ? onTerminal(direction, follow) : inLines(direction, screen, follow)
 }
 
-async function inLines(screen: Screen, follow: (onChange: (row: Row) => void) => Promise<End>): Promise<End> {
+async function inLines(
+  direction: Direction,
+  screen: Screen,
+  follow: (onChange: (row: Row) => void) => Promise<End>,
+): Promise<End> {
   const told = new Set<string>()
   const tell = (key: string, text: string) => {
     if (told.has(key)) return
@@ -42,14 +46,18 @@ async function inLines(screen: Screen, follow: (onChange: (row: Row) => void) =>
   }
   return follow((row) => {
     for (const { step, at, ms, outcome } of row.timeline) {
-      if (passed(outcome))
-        tell(`${step} ${at}`, `  ${step.padEnd(10)} ${words[step] ?? ''} (${duration(ms)})`)
+      // What an earlier life of this uid went through is not news.
+      const isOld = direction === 'delete' ? !stepsOf('delete').includes(step) : at < row.requestedAt
+      if (passed(outcome) && !isOld) tell(`${step} ${at}`, line(step, `${words[step]} (${duration(ms)})`))
     }
     const { problem, turn } = row
-    if (problem && row.step)
-      tell(`${turn} ${problem.code}`, `  ${row.step.padEnd(10)} ${problem.code}: ${problem.reason}`)
+    if (problem && row.step) {
+      tell(`${turn} ${problem.code}`, line(row.step, `${problem.code}: ${problem.reason}`))
+    }
   })
 }
+
+const line = (step: string, text: string) => `  ${step.padEnd(10)} ${text}`
 
 async function onTerminal(
   direction: Direction,

@@ -20,7 +20,7 @@ const template = new URL('../config/local.yml', import.meta.url)
 
 /** Opens the simulated cluster in the data folder and writes the configuration for it. */
 export async function startLab(
-  options: LabOptions & { folder: string; ports: Ports; pageUrl: string },
+  options: LabOptions & Pick<ClusterOptions, 'onConsole'> & { folder: string; ports: Ports; pageUrl: string },
 ): Promise<Lab> {
   const { folder, pageUrl } = options
   const cluster = await openCluster({ ...options, folder: join(folder, 'sim') })

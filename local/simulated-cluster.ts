@@ -31,6 +31,8 @@ export type ClusterOptions = {
   hostReset?: boolean
   /** A privilege that the functions' token is to lack. */
   deny?: string
+  /** Told each line that a simulated machine prints on its console. */
+  onConsole?: (line: { vmid: number; node: string; text: string }) => void
 }
 
 /** How long things take in a quick lab, in ms. */
@@ -42,7 +44,7 @@ const durations = { linkedCloneMs: 1500, uploadMs: 300, startMs: 800, destroyMs:
  * @throws {Error} for a privilege that the token does not have in the first place
  */
 export async function openCluster(options: ClusterOptions): Promise<SimulatedCluster> {
-  const { folder, ports, version, nodes, hostReset = false, deny } = options
+  const { folder, ports, version, nodes, hostReset = false, deny, onConsole } = options
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const tokenFile = join(folder, 'token')
   const secret = existsSync(tokenFile) ? readFileSync(tokenFile, 'utf8').trim().split('=')[1] : randomUUID()
@@ -59,7 +61,12 @@ export async function openCluster(options: ClusterOptions): Promise<SimulatedClu
     hostReset,
     durations,
     // By the folder, so that two clusters on this machine do not share their machines' addresses.
-    guests: loopbackGuests({ clock: realClock(), bootMs: durations.bootMs, cluster: resolve(folder) }),
+    guests: loopbackGuests({
+      clock: realClock(),
+      bootMs: durations.bootMs,
+      cluster: resolve(folder),
+      ...(onConsole && { onLine: onConsole }),
+    }),
   })
   try {
     const endpoints = await listen(sim, ports)

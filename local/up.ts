@@ -55,7 +55,8 @@ export async function startUp(options: UpOptions): Promise<Up> {
     const pageUrl = `http://127.0.0.1:${page.port}/`
     let lab: Lab | undefined
     if ('lab' in options.clusters) {
-      lab = await startLab({ ...options.clusters.lab, folder, ports, pageUrl })
+      const onConsole = (line: object) => log.note({ level: 20, console: true, ...line })
+      lab = await startLab({ ...options.clusters.lab, folder, ports, pageUrl, onConsole })
       opened.push(lab.close)
     }
     const configPath = 'config' in options.clusters ? resolve(options.clusters.config) : lab?.config

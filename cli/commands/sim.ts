@@ -115,6 +115,7 @@ function snippet({ endpoints, admin, tokenFile }: SimulatedCluster): string {
         storage: 'vmdata',
         isoStorage: 'local',
         bridge: 'vmbr0',
+        addressRanges: ['127.0.0.0/8'],
         vmids: { from: 100, to: 999 },
         images: { 'debian-12': images },
       },
@@ -125,7 +126,7 @@ function snippet({ endpoints, admin, tokenFile }: SimulatedCluster): string {
       proxy: { protocol: 'http', port: 8080, allow: ['127.0.0.0/8'] },
     },
     verify: { probe: 'tcp', probeFrom: ['127.0.0.0/8'] },
-    timings: { functionTimeoutSeconds: 20, maxClockSkewSeconds: 0, bootSeconds: 1, settleSeconds: 30 },
+    timings: { functionTimeoutSeconds: 20, maxClockSkewSeconds: 0, bootSeconds: 3, settleSeconds: 30 },
     parameters: { file: 'parameters.yml' },
   }
   return `# door for scripts: ${admin} (egress sim vms --admin ${admin})\n${stringify(config)}`

@@ -2,7 +2,7 @@ import type { CommandModule } from 'yargs'
 import type { LabOptions } from '../../local/lab.ts'
 import { connect, dataOption } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { demonstrate, takeDown } from '../demonstration.ts'
+import { demonstrate, type Stage, takeDown, tellUse } from '../demonstration.ts'
 import { aborted, untilSignal } from '../signals.ts'
 import { Unmet, UsageError } from '../usage.ts'
 
@@ -71,8 +71,12 @@ export const upCommand = (context: Context) =>
         try {
           context.err(`egress is up, data in ${args.data}, log in ${args.data}/up.log`)
           const stage = { up, connection, context, signal }
-          if (args.demo && config === undefined) await show(() => demonstrate(stage), args.once, context)
-          if (args.once) return await takeDown(stage)
+          const withDemo = args.demo && config === undefined
+          if (args.once) {
+            if (withDemo) await demonstrate(stage)
+            return await takeDown(stage)
+          }
+          if (withDemo) await show(stage)
           context.err('\nCtrl-C ends it; its data stays, and the next start goes on from there.')
           await aborted(signal)
         } finally {
@@ -101,12 +105,12 @@ type Flags = {
 }
 
 /** A demonstration that fails is no reason to take everything down: it is what one wants to look at. */
-async function show(demonstration: () => Promise<void>, fatal: boolean, { err }: Context): Promise<void> {
+async function show(stage: Stage): Promise<void> {
   try {
-    await demonstration()
+    tellUse(stage, await demonstrate(stage))
   } catch (error) {
-    if (fatal || !(error instanceof Unmet)) throw error
-    err(error.message)
+    if (!(error instanceof Unmet)) throw error
+    stage.context.err(error.message)
   }
 }
 
