@@ -106,38 +106,27 @@ export type ProxmoxErrorFields = Reading & {
 /** The only error this room throws. Holds no secret: neither token nor form values enter it. */
 export class ProxmoxError extends Error {
   override readonly name = 'ProxmoxError'
-  readonly code: ProxmoxErrorCode
-  readonly call: string
-  readonly node?: string
-  readonly vmid?: number
-  readonly status?: number
-  readonly detail?: Readonly<Record<string, string>>
+  declare readonly code: ProxmoxErrorCode
+  declare readonly call: string
+  declare readonly node?: string
+  /** The VM that was called; for a clone, its source. */
+  declare readonly vmid?: number
+  declare readonly status?: number
+  declare readonly detail?: Readonly<Record<string, string>>
   /** For VmLocked: Proxmox's lock kind (`clone`, `backup`, …). */
-  readonly lock?: string
+  declare readonly lock?: string
   /** For Forbidden: the privilege that is missing (`A|B` = any of them) … */
-  readonly privilege?: string
+  declare readonly privilege?: string
   /** … and the ACL path it is missing on. */
-  readonly path?: string
+  declare readonly path?: string
   /** For VolumeMissing: the volume, `storage:path`. */
-  readonly volume?: string
-  readonly sent: Sent
-  readonly ambiguous: boolean
+  declare readonly volume?: string
+  declare readonly sent: Sent
+  declare readonly ambiguous: boolean
 
-  constructor(message: string, fields: ProxmoxErrorFields) {
-    const { cause, ...rest } = fields
+  constructor(message: string, { cause, ...fields }: ProxmoxErrorFields) {
     super(message, cause === undefined ? undefined : { cause })
-    this.code = fields.code
-    this.call = fields.call
-    this.sent = fields.sent
-    this.ambiguous = fields.ambiguous
-    if (rest.node !== undefined) this.node = rest.node
-    if (rest.vmid !== undefined) this.vmid = rest.vmid
-    if (rest.status !== undefined) this.status = rest.status
-    if (rest.detail !== undefined) this.detail = rest.detail
-    if (rest.lock !== undefined) this.lock = rest.lock
-    if (rest.privilege !== undefined) this.privilege = rest.privilege
-    if (rest.path !== undefined) this.path = rest.path
-    if (rest.volume !== undefined) this.volume = rest.volume
+    Object.assign(this, fields)
   }
 
   get class(): ErrorClass {

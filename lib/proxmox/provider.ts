@@ -64,7 +64,7 @@ export type ClusterStatus = {
 
 export type Version = { version: string; major: number }
 
-/** Proxmox in the steps' language. Every function throws ProxmoxError and nothing else; all are repeatable as said. */
+/** Proxmox in the steps' language. Whatever Proxmox or the way to it does wrong is thrown as a ProxmoxError. */
 export type Provider = {
   /** Where the cluster's list shows the VMID. Not being there proves nothing: what we may not see is left out. */
   locate(vmid: number): Promise<ListedVm | undefined>
@@ -81,7 +81,10 @@ export type Provider = {
   isos(at: { node: string; storage: string }): Promise<Volume[]>
   storages(node: string): Promise<Storage[]>
 
-  /** Starts a clone; a repetition to the same VMID is refused by Proxmox. @throws {ProxmoxError} AlreadyExists */
+  /**
+   * Starts a clone; a repetition to the same VMID is refused by Proxmox. Until the task has begun its work, the number
+   * still counts as free. @throws {ProxmoxError} AlreadyExists; VmMissing for the template
+   */
   clone(clone: Clone): Promise<Upid>
   /** @throws {ProxmoxError} NoSuchTask; Unreachable when the task's node is down */
   task(upid: Upid): Promise<TaskState>

@@ -48,7 +48,6 @@ function presented(socket: Socket | TLSSocket): string | undefined {
   return certificate.fingerprint256 ? plain(certificate.fingerprint256) : undefined
 }
 
-/** A fingerprint without colons, in lower case. */
-export function plain(fingerprint: string): string {
+function plain(fingerprint: string): string {
   return fingerprint.replaceAll(':', '').toLowerCase()
 }

@@ -177,6 +177,23 @@ describe('exchange: answers', () => {
     expect(shown(error)).not.toContain('canary')
   })
 
+  // As pveproxy was recorded to send them: words outside ASCII, both kinds of Connection at once, no length.
+  test.each([
+    ['HTTP/1.1 500 d\u00e9j\u00e0 vu\tab', 'Unknown', 'd\u00e9j\u00e0 vu'],
+    [
+      'HTTP/1.1 500 VM is locked (backup)\r\nConnection: close\r\nConnection: Keep-Alive',
+      'VmLocked',
+      'backup',
+    ],
+    [`HTTP/1.1 500 unable to parse directory volume name '${'z'.repeat(8_000)}'`, 'Rejected', 'zzz'],
+  ])('reads an answer that begins %j', async (head, code, words) => {
+    const server = await started((request) =>
+      request.socket.end(`${head}\r\nServer: pve-api-daemon/3.0\r\n\r\n`),
+    )
+    const error = await rejection(connected({ endpoints: [pinned(server)] }).start(vm))
+    expect(error).toMatchObject({ code, status: 500, message: expect.stringContaining(words) })
+  })
+
   test('gives up on a body that drips', async () => {
     const server = await started((_, response) => {
       const drip = setInterval(() => response.write(' '), 20)

@@ -393,7 +393,7 @@ describe('provider: tasks', () => {
     const lock = (vmid: number) => `can't lock file '/var/lock/qemu-server/lock-${vmid}.conf' - got timeout`
     expect(await ended(lock(101))).toMatchObject({ error: { code: 'AlreadyExists' } })
     expect(await ended(lock(9000))).toMatchObject({ error: { code: 'Locked' } })
-    expect(await ended(lock(101), upid('qmstart', '101'))).toMatchObject({ error: { code: 'Locked' } })
+    expect(await ended(lock(102), upid('qmstart', '101'))).toMatchObject({ error: { code: 'Locked' } })
   })
 
   test('tells a task nobody knows from a node that is down', async () => {

@@ -240,15 +240,28 @@ describe('transport: endpoints', () => {
     ['a 595 about another node', () => answer(595, 'No route to host')],
     ['a 596 about another node', () => answer(596, 'Connection timed out')],
     ['a time-out on another node', () => broken('TIMEOUT', true)],
-    ['a locked VM', () => refused(500, 'VM is locked (clone)')],
   ])('does not hold %s against the endpoint', async (_, reply) => {
-    const { provider, sent } = fakeCluster(({ path }) => (path === '/version' ? version : reply()), {
-      endpoints: [pve1, pve3],
-    })
-    await rejection(provider.status(vm))
-    sent.length = 0
+    const { provider, sent } = fakeCluster(
+      ({ node, path }) => {
+        if (path === '/version') return version
+        return node === 'pve1' ? reply() : ok({ status: 'stopped' })
+      },
+      { endpoints: [pve1, pve3] },
+    )
+    await provider.status(vm)
+    expect(sent.map(({ node }) => node)).toEqual(['pve1', 'pve3'])
     await provider.version()
-    expect(sent.map(({ node }) => node)).toEqual(['pve1'])
+    expect(sent.at(-1)?.node).toBe('pve1')
+  })
+
+  test('holds a time-out on its own node against the endpoint', async () => {
+    const { provider, sent } = fakeCluster(
+      ({ node }) => (node === 'pve1' ? broken('TIMEOUT', true) : ok({ status: 'stopped', version: '8' })),
+      { endpoints: [pve1, pve3] },
+    )
+    await provider.status({ ...vm, node: 'pve1' })
+    await provider.version()
+    expect(sent.map(({ node }) => node)).toEqual(['pve1', 'pve3', 'pve3'])
   })
 
   test('stops going on when twice the patience is spent', async () => {

@@ -1,0 +1,190 @@
+import { QueryCommand } from '@aws-sdk/lib-dynamodb'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Claims, createClaims } from '../../lib/claims.ts'
+import { createMemoryClaims } from '../fakes/claims.ts'
+import { NOW } from '../lib/a-row.ts'
+import { type LocalAws, openLocalAws } from './local-aws.ts'
+
+type Opened = {
+  make(now: () => number): Claims
+  /** The suspects' details, by what they are about. */
+  suspects(): Promise<Record<string, unknown>[]>
+  close(): Promise<void>
+}
+
+function defineClaimsContract(name: string, open: () => Promise<Opened>) {
+  describe(`claims contract: ${name}`, () => {
+    let opened: Opened
+    let claims: Claims
+    let now = NOW
+    let count = 0
+    // Each test has a cluster of its own, so that no claim of another is in its way.
+    let cluster = ''
+    let owner = ''
+    let other = ''
+
+    beforeAll(async () => {
+      opened = await open()
+      claims = opened.make(() => now)
+    })
+    beforeEach(() => {
+      now = NOW
+      cluster = `c${++count}`
+      owner = `${cluster}-a`
+      other = `${cluster}-b`
+    })
+    afterAll(() => opened.close())
+
+    const takenBy = async (take: (owner: string) => Promise<boolean>, owners: number) => {
+      const names = Array.from({ length: owners }, (_, index) => `${cluster}-${index}`)
+      const results = await Promise.all(names.map(async (one) => ((await take(one)) ? one : undefined)))
+      return results.filter((one) => one !== undefined)
+    }
+
+    it('gives a VMID to one of fifty who want it at once', async () => {
+      const winners = await takenBy((one) => claims.takeVmid(cluster, 5001, one), 50)
+      expect(winners).toHaveLength(1)
+      expect(await claims.vmidsOf(winners[0] ?? '')).toEqual([{ cluster, vmid: 5001 }])
+    })
+
+    it('gives a VMID to its owner again, and to nobody else', async () => {
+      expect(await claims.takeVmid(cluster, 5001, owner)).toBe(true)
+      expect(await claims.takeVmid(cluster, 5001, owner)).toBe(true)
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
+    })
+
+    it('tells a number of one cluster from the same number of another', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      expect(await claims.takeVmid(`${cluster}x`, 5001, other)).toBe(true)
+    })
+
+    it('frees a VMID for its owner alone', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      await claims.freeVmid(cluster, 5001, other)
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
+      await claims.freeVmid(cluster, 5001, owner)
+      await claims.freeVmid(cluster, 5001, owner)
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe(true)
+    })
+
+    it('never lets a claim of a VMID lapse', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      now += 1000 * 86_400_000
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
+    })
+
+    it('lists the VMIDs of an owner, and nothing else of it', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      await claims.takeVmid(cluster, 5002, owner)
+      await claims.takeVmid(cluster, 5003, other)
+      await claims.takeSlot(`clone#${cluster}#vmdata`, 2, owner)
+      await claims.takeAgentTurn(cluster, 'pve1', owner)
+      const vmids = await claims.vmidsOf(owner)
+      expect(vmids.sort((a, b) => a.vmid - b.vmid)).toEqual([
+        { cluster, vmid: 5001 },
+        { cluster, vmid: 5002 },
+      ])
+    })
+
+    it('gives as many slots as there are, to however many want one at once', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      const winners = await takenBy((one) => claims.takeSlot(partition, 3, one), 20)
+      expect(winners).toHaveLength(3)
+      const [first = ''] = winners
+      await claims.freeSlots(partition, first)
+      expect(await claims.takeSlot(partition, 3, other)).toBe(true)
+      expect(await claims.takeSlot(partition, 3, `${cluster}-late`)).toBe(false)
+    })
+
+    it('keeps one slot for an owner that asks again', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      expect(await claims.takeSlot(partition, 2, owner)).toBe(true)
+      expect(await claims.takeSlot(partition, 2, owner)).toBe(true)
+      expect(await claims.takeSlot(partition, 2, other)).toBe(true)
+    })
+
+    it('gives back the slots of one queue and of one owner only', async () => {
+      const [here, there] = [`clone#${cluster}#vmdata`, `clone#${cluster}#other`]
+      await claims.takeSlot(here, 1, owner)
+      await claims.takeSlot(there, 1, owner)
+      await claims.freeSlots(here, other)
+      expect(await claims.takeSlot(here, 1, other)).toBe(false)
+      await claims.freeSlots(here, owner)
+      expect(await claims.takeSlot(here, 1, other)).toBe(true)
+      expect(await claims.takeSlot(there, 1, other)).toBe(false)
+    })
+
+    it('lets one guest of a node be asked at a time, and takes the turn of who forgot to give it back', async () => {
+      expect(await claims.takeAgentTurn(cluster, 'pve1', owner)).toBe(true)
+      expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(false)
+      expect(await claims.takeAgentTurn(cluster, 'pve2', other)).toBe(true)
+      now += 30_001
+      expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(true)
+      await claims.freeAgentTurn(cluster, 'pve1', owner)
+      expect(await claims.takeAgentTurn(cluster, 'pve1', owner)).toBe(false)
+      await claims.freeAgentTurn(cluster, 'pve1', other)
+      expect(await claims.takeAgentTurn(cluster, 'pve1', owner)).toBe(true)
+    })
+
+    it('gives a lapsed turn to one of fifty', async () => {
+      await claims.takeAgentTurn(cluster, 'pve1', owner)
+      now += 30_001
+      expect(await takenBy((one) => claims.takeAgentTurn(cluster, 'pve1', one), 50)).toHaveLength(1)
+    })
+
+    it('gives back everything of an owner but VMIDs', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      await claims.takeSlot(`clone#${cluster}#vmdata`, 1, owner)
+      await claims.takeSlot(`zone#${cluster}`, 1, owner)
+      await claims.takeAgentTurn(cluster, 'pve1', owner)
+      await claims.freeAllButVmids(owner)
+      expect(await claims.vmidsOf(owner)).toHaveLength(1)
+      expect(await claims.takeSlot(`clone#${cluster}#vmdata`, 1, other)).toBe(true)
+      expect(await claims.takeSlot(`zone#${cluster}`, 1, other)).toBe(true)
+      expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(true)
+    })
+
+    it('notes a suspect, which is nobody’s claim', async () => {
+      const detail = { kind: 'seed', cluster, node: 'pve3', volume: 'local:iso/x.iso', uid: owner }
+      await claims.suspect(`seed#${cluster}`, detail)
+      await claims.suspect(`seed#${cluster}`, detail)
+      const mine = (await opened.suspects()).filter((one) => one.cluster === cluster)
+      expect(mine).toEqual([expect.objectContaining(detail)])
+      await claims.freeAllButVmids(owner)
+      expect((await opened.suspects()).filter((one) => one.cluster === cluster)).toHaveLength(1)
+    })
+  })
+}
+
+defineClaimsContract('in memory', async () => {
+  let fake: ReturnType<typeof createMemoryClaims> | undefined
+  return {
+    make: (now) => {
+      fake = createMemoryClaims(now)
+      return fake
+    },
+    suspects: async () => fake?.suspects() ?? [],
+    close: async () => {},
+  }
+})
+
+defineClaimsContract('on tables', async () => {
+  const aws: LocalAws = await openLocalAws()
+  const table = aws.emulators.tables.claims
+  return {
+    make: (now) => createClaims({ client: aws.tables, table, now }),
+    async suspects() {
+      const { Items: items = [] } = await aws.tables.send(
+        new QueryCommand({
+          TableName: table,
+          ConsistentRead: true,
+          KeyConditionExpression: '#partition = :suspect',
+          ExpressionAttributeNames: { '#partition': 'partition' },
+          ExpressionAttributeValues: { ':suspect': 'suspect' },
+        }),
+      )
+      return items
+    },
+    close: () => aws.close(),
+  }
+})
