@@ -70,7 +70,7 @@ export function wasCut({ cause, sent }: ProxmoxError): boolean {
  * own time-out on a call for another node, which may be the one that hangs.
  */
 export function blamesEndpoint({ cause, code, node }: ProxmoxError, endpoint: Endpoint): boolean {
-  if (code === 'Aborted' || codeOf(cause) === undefined) return false
+  if ((code !== 'Unreachable' && code !== 'Untrusted') || codeOf(cause) === undefined) return false
   return codeOf(cause) !== 'TIMEOUT' || node === undefined || node === endpoint.node
 }
 

@@ -5,18 +5,20 @@ import { trustedConnector } from './tls.ts'
 /** A failure of the connection itself; `sent` is false only when surely no byte of the request left. */
 export type ExchangeFailure = { code: string; sent: boolean }
 
-/** Carries requests over HTTPS, with one pool of connections per endpoint. */
+/**
+ * Carries requests over HTTPS. Reading shares kept connections; each change has one of its own, for a kept one may be
+ * closed just as it is used again (or long have been, where the process was frozen), and then nobody knows what happened.
+ */
 export function createExchange(ca?: string): { exchange: Exchange; close: () => Promise<void> } {
   const agents = new Map<string, Agent>()
-  const agentOf = (endpoint: Endpoint) => {
-    const known = agents.get(endpoint.url)
-    if (known) return known
-    const agent = createAgent(endpoint, ca)
-    agents.set(endpoint.url, agent)
+  const agentOf = (endpoint: Endpoint, keep: boolean) => {
+    const key = `${keep} ${endpoint.url}`
+    const agent = agents.get(key) ?? createAgent(endpoint, ca, keep)
+    agents.set(key, agent)
     return agent
   }
   return {
-    exchange: (endpoint, request) => carry(agentOf(endpoint), endpoint, request),
+    exchange: (endpoint, request) => carry(agentOf(endpoint, request.method === 'GET'), endpoint, request),
     close: async () => {
       await Promise.all([...agents.values()].map((agent) => agent.close()))
     },
@@ -25,18 +27,18 @@ export function createExchange(ca?: string): { exchange: Exchange; close: () => 
 
 // pveproxy closes a connection after 5 s of silence and after 100 requests (AnyEvent.pm), and gives no promise
 // about pipelining: we let go first, and send one request at a time.
-function createAgent({ fingerprint }: Endpoint, ca: string | undefined): Agent {
+function createAgent({ fingerprint }: Endpoint, ca: string | undefined, keep: boolean): Agent {
   return new Agent({
     connect: trustedConnector({
       ...(fingerprint === undefined ? {} : { fingerprint }),
       ...(ca === undefined ? {} : { ca }),
     }),
+    pipelining: keep ? 1 : 0,
     keepAliveTimeout: 3_500,
     keepAliveMaxTimeout: 3_500,
-    pipelining: 1,
-    allowH2: false,
-    connections: 64,
     maxRequestsPerClient: 90,
+    connections: 64,
+    allowH2: false,
     // Our own timer bounds the whole call, headers and body together.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -77,10 +79,7 @@ async function carry(agent: Agent, endpoint: Endpoint, request: RawRequest): Pro
   }
 }
 
-async function readBody(
-  body: AsyncIterable<Uint8Array> & { destroy(): unknown },
-  maxBytes: number,
-): Promise<string> {
+async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = []
   let total = 0
   for await (const chunk of body) {
@@ -105,7 +104,7 @@ function translate(error: unknown): Error & ExchangeFailure {
   if (isFailure(error)) return error
   if (!(error instanceof Error)) return failure('UNKNOWN', true, 'the connection failed')
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
-  const unsent = 'unsent' in error && error.unsent === true
+  const unsent = ('unsent' in error && error.unsent === true) || code === 'UND_ERR_INVALID_ARG'
   return failure(code, !unsent, error.message)
 }
 

@@ -9,14 +9,17 @@ const atMost = 2
  */
 export function createTokens(source: TokenSource, now: () => number) {
   const refusedUntil = new Map<string, number>()
+  // A file's last line often ends in a newline, which no header may hold.
+  const read = async (fresh: boolean) =>
+    (await source.get(fresh ? { fresh } : undefined)).slice(0, atMost).map((token) => token.trim())
   const refused = (token: string) => (refusedUntil.get(token) ?? 0) > now()
 
   return {
     async *candidates(): AsyncGenerator<string> {
-      const known = (await source.get()).slice(0, atMost).find((token) => !refused(token))
+      const known = (await read(false)).find((token) => !refused(token))
       if (known === undefined) return
       yield known
-      for (const token of (await source.get({ fresh: true })).slice(0, atMost)) {
+      for (const token of await read(true)) {
         if (!refused(token)) yield token
       }
     },

@@ -114,6 +114,19 @@ describe('exchange: connections', () => {
     expect(Date.now() - startedMs).toBeLessThan(4_800)
   })
 
+  test('gives every change a connection of its own, which cannot have gone stale', async () => {
+    const server = await started((request, response) => {
+      if (request.method === 'GET') sayVersion(request, response)
+      else response.end(JSON.stringify({ data: upid('qmstart', '101') }))
+    })
+    const provider = connected({ endpoints: [pinned(server)] })
+    await provider.version()
+    await provider.start(vm)
+    await provider.start(vm)
+    expect(server.sockets).toHaveLength(3)
+    expect(server.requests.map(({ headers }) => headers.connection)).toEqual(['keep-alive', 'close', 'close'])
+  })
+
   test('sends an upload with its length, not in chunks', async () => {
     const server = await started((_, response) => response.end(JSON.stringify({ data: upid('imgcopy', '') })))
     const bytes = Buffer.alloc(200_000, 7)

@@ -254,6 +254,18 @@ describe('transport: endpoints', () => {
     expect(sent.at(-1)?.node).toBe('pve1')
   })
 
+  test('does not hold against the endpoint that a guest says too much', async () => {
+    const { provider, sent } = fakeCluster(
+      ({ path }) => (path === '/version' ? version : broken('TOO_LARGE', true)),
+      { endpoints: [pve1, pve3] },
+    )
+    expect(await rejection(provider.interfaces({ ...vm, node: 'pve1' }))).toMatchObject({
+      code: 'Unexpected',
+    })
+    await provider.version()
+    expect(sent.map(({ node }) => node)).toEqual(['pve1', 'pve1'])
+  })
+
   test('holds a time-out on its own node against the endpoint', async () => {
     const { provider, sent } = fakeCluster(
       ({ node }) => (node === 'pve1' ? broken('TIMEOUT', true) : ok({ status: 'stopped', version: '8' })),
@@ -341,6 +353,12 @@ describe('transport: tokens', () => {
     clock.nowMs = 30_001
     await rejection(provider.version())
     expect(used).toHaveLength(4)
+  })
+
+  test('sends a token without the newline at the end of its file', async () => {
+    const { provider, used } = rotation(() => true, ['a=1\n'], [])
+    await provider.version()
+    expect(used).toEqual(['a=1'])
   })
 
   test('reports a token that cannot be read', async () => {
