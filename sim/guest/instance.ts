@@ -1,4 +1,3 @@
-import { parse, type Tags } from 'yaml'
 import {
   isMap,
   keepKeys,
@@ -11,6 +10,7 @@ import {
 } from './merge.ts'
 import type { Seed } from './seed.ts'
 import { type Part, readParts } from './user-data.ts'
+import { readYaml } from './yaml.ts'
 
 /** What a seed asks of the machine, all documents read and layered. */
 export type Instance = {
@@ -76,33 +76,4 @@ function mergeParts(parts: Part[], source: string, log: (line: string) => void):
 function readMap(bytes: Uint8Array, name: string, log: (line: string) => void): YamlMap {
   const value = readYaml(bytes, name, log)
   return isMap(value) ? value : {}
-}
-
-/** YAML 1.1 as PyYAML reads it: `yes` is true, `0644` is octal, the last of equal keys counts; but `y` is a letter. */
-function readYaml(bytes: Uint8Array, name: string, log: (line: string) => void): Yaml | undefined {
-  try {
-    const options = {
-      version: '1.1',
-      uniqueKeys: false,
-      logLevel: 'error',
-      customTags: withoutLetters,
-    } as const
-    // The parser builds plain values only; JSON.parse would promise as little.
-    return parse(Buffer.from(bytes).toString('utf8'), options) as Yaml
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message.split('\n')[0] : String(cause)
-    log(`cloud-init: failed loading yaml blob of ${name}: ${words}`)
-    return undefined
-  }
-}
-
-function withoutLetters(tags: Tags): Tags {
-  return tags.map((tag) => {
-    if (typeof tag !== 'object' || tag.collection || tag.tag !== 'tag:yaml.org,2002:bool') return tag
-    const isTrue = tag.test?.test('true') ?? false
-    return {
-      ...tag,
-      test: isTrue ? /^(?:[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$/ : /^(?:[Nn]o|NO|[Ff]alse|FALSE|[Oo]ff|OFF)$/,
-    }
-  })
 }

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
-import { parse } from 'yaml'
 import { readMime } from './mime.ts'
+import { readYaml } from './yaml.ts'
 
 /** One piece of user-data or vendor-data that cloud-init acts on. */
 export type Part = {
@@ -61,7 +61,7 @@ function toParts(leaf: Leaf, log: (line: string) => void): Part[] {
     leaf.type,
   )
   const type = (isOpen ? typeOf(text) : undefined) ?? leaf.type
-  if (type === 'text/cloud-config-archive') return readArchive(leaf, text, log)
+  if (type === 'text/cloud-config-archive') return readArchive(leaf, log)
   const kind = kinds[type]
   if (!kind) {
     log(
@@ -79,8 +79,8 @@ function typeOf(text: string): string | undefined {
   return beginnings.find(([beginning]) => start.startsWith(beginning))?.[1]
 }
 
-function readArchive(leaf: Leaf, text: string, log: (line: string) => void): Part[] {
-  const entries: unknown = parse(text)
+function readArchive(leaf: Leaf, log: (line: string) => void): Part[] {
+  const entries = readYaml(leaf.content, `${leaf.source} (${leaf.name})`, log)
   if (!Array.isArray(entries)) return []
   return entries.flatMap((entry: unknown, index) => {
     const { type, content, filename } =
