@@ -1,13 +1,13 @@
 import { redeliverySeconds, taskPollSeconds } from './backoff.ts'
 import { asFailing, type Failing, type FailureCode, retryWindowSeconds } from './failure.ts'
-import type { Ledger } from './ledger.ts'
+import { type Ledger, LostRace } from './ledger.ts'
 import type { Invocation, LifeCycle, TaskState } from './life-cycle.ts'
 import { fail, type Outcome, wait } from './outcome.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { type Moment, type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
 import { deletedEvent, failedEvent, type Publish, readyEvent } from './topic.ts'
 import type { UserDataStore } from './user-data.ts'
-import { CRASHING_AFTER, type Decided } from './worker.ts'
+import { CRASHING_AFTER, type Decided, leaseRunsOut } from './worker.ts'
 
 /** Runs one step of a row that is ours for now, and carries out what it decided: the message first, then the row. */
 export type Turn = (row: Row, token: string, delivery: Delivery, invocation: Invocation) => Promise<Decided>
@@ -60,9 +60,17 @@ export function createTurn(options: TurnOptions): Turn {
     }
     const { row, result } = await decide(taken, invocation)
     const outcome = result instanceof Error ? asOutcome(row, result) : inTime(afterOutage(row), result)
-    return outcome
-      ? carryOut(afterOutage(row), outcome, token)
-      : again(row, asFailing(result), token, delivery)
+    try {
+      return outcome
+        ? await carryOut(afterOutage(row), outcome, token)
+        : await again(row, asFailing(result), token, delivery)
+    } catch (error) {
+      if (error instanceof LostRace) throw error
+      // The step may have changed something, and the row does not know of it: as good as a call that was not answered.
+      // Where this save fails as well, the lease runs out, and whoever takes it over knows the same.
+      await ledger.save(patched(row, { unsettledUntil: now() + settleMs }), token).catch(leaseRunsOut)
+      throw error
+    }
   }
 
   /** What the step says of the row, or what kept it from saying anything. A task of this step is waited for first. */
@@ -147,6 +155,7 @@ export function createTurn(options: TurnOptions): Turn {
 
   async function carryOut(row: Row, outcome: Outcome, token: string): Promise<Decided> {
     const { step } = row
+    if (outcome.kind !== 'wait' && outcome.kind !== 'task') await leave(row)
     if (outcome.kind === 'next') {
       await move(
         patched(row, { ...outcome.patch, task: undefined }),
@@ -167,14 +176,10 @@ export function createTurn(options: TurnOptions): Turn {
         times: 1,
         permanent: true,
       }
-      await leave(row)
       await move(patched(row, { failedStep: step, problem }), 'report', 0, token)
       return { ...decided('fail', reason), code }
     }
-    if (outcome.kind === 'done') {
-      await leave(row)
-      return finish(patched(row, outcome.patch), token)
-    }
+    if (outcome.kind === 'done') return finish(patched(row, outcome.patch), token)
     const patch: Patch =
       outcome.kind === 'task' && step
         ? { ...outcome.patch, task: { upid: outcome.upid, step, at: now() } }
@@ -215,7 +220,6 @@ export function createTurn(options: TurnOptions): Turn {
       turn: row.turn + 1,
       timeline: timeline(row, 'done'),
     }
-    await leave(row)
     if (row.wish === 'present') {
       await publish(readyEvent(row, now()))
       await ledger.save(patched(row, { ...rest, phase: 'Ready', readyAt: now(), lookedAgain: 0 }), token)

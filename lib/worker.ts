@@ -97,7 +97,9 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
       return { ...about, ...(await settle(message, taken.row, taken.token, delivery, invocation)) }
     } catch (error) {
       // AWS did not do as asked, or the row was saved by another. Nothing was acknowledged, so nothing is lost.
-      if (!(error instanceof LostRace)) await ledger.release(uid, taken.token).catch(leaseRunsOut)
+      // A turn that threw has seen to its lease itself.
+      const letsGo = !isContinue(message) && !(error instanceof LostRace)
+      if (letsGo) await ledger.release(uid, taken.token).catch(leaseRunsOut)
       const seconds = redeliverySeconds('Aborted', delivery.receiveCount, random)
       const { message: reason } = asFailing(error)
       return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds } }
@@ -190,7 +192,7 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
 const acknowledge: Verdict = { kind: 'acknowledge' }
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 /** Without a release the lease ends by itself, and the delivery is back by then. */
-const leaseRunsOut = () => undefined
+export const leaseRunsOut = () => undefined
 
 const isContinue = (message: Event): message is Continue => message.type === 'Continue'
 const isResume = (message: Event): message is Resume => message.type === 'Resume'

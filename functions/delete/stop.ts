@@ -10,7 +10,7 @@ type Stopping = RowOf['stop'] & Moment
 
 /** Brings the VM to a stand, wherever it is now. Repeatable: stops only what runs, and nothing while a call of ours may still run. */
 export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'config'>): Promise<Outcome> {
-  if (row.task?.step === 'clone') return cancelled(row.task.upid, vms)
+  if (row.task && row.task.step !== 'stop') return overtaken(row.task, vms)
   if (!row.settled) return wait('a call that was not answered may still run', 10)
   if (row.place?.node === '') return located(row, vms, config.deployment)
   const sight = await see(row, vms, config.deployment)
@@ -27,15 +27,17 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
   return task(await vms.stop(vm), 'stopping')
 }
 
-/** Our own clone is still at work: told to stop, it cleans up behind itself. */
-async function cancelled(upid: string, vms: Provider): Promise<Outcome> {
+/** A task of ours from before is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. */
+async function overtaken({ upid, step }: NonNullable<Row['task']>, vms: Provider): Promise<Outcome> {
+  const over = { patch: { task: undefined } }
   try {
     const state = await vms.task(upid)
-    if (!state.running) return wait('the clone has ended', 0, { patch: { task: undefined } })
+    if (!state.running) return wait(`the task of ${step} has ended`, 0, over)
   } catch (error) {
     if (!isProxmoxError(error, 'NoSuchTask')) throw error
-    return wait('nothing is known of the clone any more', 0, { patch: { task: undefined } })
+    return wait(`nothing is known of the task of ${step} any more`, 0, over)
   }
+  if (step !== 'clone') return wait(`the task of ${step} is still running`, 1)
   await vms.cancel(upid)
   return wait('the clone is told to stop', 2)
 }

@@ -5,6 +5,7 @@ import type { Seed } from './seed.ts'
 import { userData } from './user-data.ts'
 import { vendorData } from './vendor-data.ts'
 
+export { type Refusal, refusals } from './refusals.ts'
 export type { Seed } from './seed.ts'
 export { SeedError, type SeedErrorCode } from './seed-error.ts'
 export { userDataMaxBytes } from './user-data.ts'

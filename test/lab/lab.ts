@@ -244,3 +244,23 @@ export function seeded(seed: number): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }
+
+const AT_REST = new Set(['Ready', 'Failed', 'Deleted'])
+
+/** Runs until the row is at rest, and returns it. */
+export async function settled(lab: Lab, uid: string): Promise<Row> {
+  await lab.run(() => AT_REST.has(lab.row(uid)?.phase ?? ''))
+  return existing(lab, uid)
+}
+
+/** Runs until the row is about to run the step, and returns it. */
+export async function atStep(lab: Lab, uid: string, step: Row['step']): Promise<Row> {
+  await lab.run(() => lab.row(uid)?.step === step)
+  return existing(lab, uid)
+}
+
+function existing(lab: Lab, uid: string): Row {
+  const row = lab.row(uid)
+  if (!row) throw new Error(`there is no row ${uid}`)
+  return row
+}
