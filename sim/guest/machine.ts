@@ -3,7 +3,7 @@ import type { ProxyPolicy } from './policy.ts'
 import { parseSquidConf, squidConf, squidPackaged } from './squid.ts'
 import { parseTinyproxyConf, tinyproxyConf, tinyproxyPackaged } from './tinyproxy.ts'
 
-export type GuestFile = { text: string; mode: number }
+type GuestFile = { text: string; mode: number }
 
 /** The inside of a guest as far as it matters: its files, what is installed, and what runs. Survives reboots. */
 export type Machine = {

@@ -56,7 +56,7 @@ function isAdmitted(rules: AccessRule[], request: ProxyRequest): boolean {
 }
 
 /** Whether an address lies in a range, which is an address, a CIDR, or a name of this machine. Other names match nobody. */
-export function isWithin(address: string, range: string): boolean {
+function isWithin(address: string, range: string): boolean {
   if (range === 'all') return true
   const named = range === 'localhost' ? ['127.0.0.1', '::1'] : [range]
   return named.some((text) => {

@@ -1,6 +1,7 @@
 import { runCommand } from './commands.ts'
 import type { Machine, System } from './machine.ts'
-import { type Command, parseShell, type Redirect, UnknownShell, type Word } from './shell-parse.ts'
+import { type Command, parseShell, type Redirect } from './shell-parse.ts'
+import { UnknownShell, type Word } from './shell-tokens.ts'
 
 /** The inside of a guest, as commands see it. */
 export type Inside = { machine: Machine; system: System; log: (line: string) => void }

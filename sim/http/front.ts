@@ -14,7 +14,7 @@ export type Front = {
   close(): Promise<void>
 }
 
-export type Listening = {
+type Listening = {
   endpoints: {
     node: string
     url: string /** SHA-256 of the certificate, as AA:BB:… */

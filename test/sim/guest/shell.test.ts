@@ -28,6 +28,7 @@ describe('sim: guest: shell', () => {
     ['for', 'for x in a b; do\n  echo $x >> /f\ndone', 'a\nb\n'],
     ['groups', '{ echo a; } && ( echo b > /f )', 'b\n'],
     ['what goes elsewhere', 'echo a > /f 2>&1; command -v nothing >/dev/null 2>&1 || echo b >> /f', 'a\nb\n'],
+    ['what goes nowhere', 'if true 2>/dev/null; then echo a &>/dev/null; echo b > /f; fi', 'b\n'],
     ['continued lines and comments', 'echo a \\\n  b > /f # not this\n# nor this', 'a b\n'],
     ['tests', '[ -n "x" ] && [ a = a ] && [ ! -e /g ] && test -z "" && echo ok > /f', 'ok\n'],
     [
