@@ -1,4 +1,4 @@
-import { listedTask } from './api-tasks.ts'
+import { broadcastTask } from './api-tasks.ts'
 import { isQuorate, nodeOf, poolOfVm, visibleFrom } from './cluster.ts'
 import { type Ctx, type Endpoint, may, maybeText, mustHave, nodeParam, reply } from './endpoint.ts'
 import { die, refuseParams } from './errors.ts'
@@ -49,7 +49,8 @@ export const clusterEndpoints: Endpoint[] = [
         tasks
           .reverse()
           .slice(0, 25)
-          .map((task) => ({ ...listedTask(task), ...(task.endMs ? { saved: '1' } : {}) })),
+
+          .map(broadcastTask),
       )
     },
   },
@@ -224,7 +225,7 @@ function resources(ctx: Ctx): unknown[] {
         .filter((node) => isOnNode(storage, node.name))
         .map((node) => {
           const { total, used } = spaceOf(cluster, node.name, storage)
-          const up = visibleFrom(cluster, ctx.received).includes(node) && storage.offline === undefined
+          const up = isRemembered(ctx, node) && storage.offline === undefined
           return {
             id: `storage/${node.name}/${storage.storage}`,
             type: 'storage',
@@ -239,6 +240,12 @@ function resources(ctx: Ctx): unknown[] {
         }),
     )
   return [...pools, ...guests, ...nodes, ...storages]
+}
+
+/** What a node told of its storages is believed for five minutes after it was seen last. */
+function isRemembered(ctx: Ctx, node: Node): boolean {
+  const { clock } = ctx.cluster
+  return visibleFrom(ctx.cluster, ctx.received).includes(node) || clock.now() - node.stateSinceMs < 300_000
 }
 
 /** Existence, lock, tags and pool are of now; the rest is what pvestatd told last. */

@@ -69,7 +69,7 @@ export const storageEndpoints: Endpoint[] = [
       mustUseVolume(ctx, storage.storage, kind, vmid)
       activeStorage(ctx.cluster, storage.storage, ctx.node)
       const volume = findVolume(ctx.cluster, ctx.node, { storage: storage.storage, name })
-      if (!volume) die(`volume_size_info on '${storage.storage}:${name}' failed`)
+      if (!volume) die(`volume_size_info on '${storage.storage}:${name}' failed - no format`)
       return reply({
         path: pathOf(storage, name),
         size: volume.sizeBytes,
@@ -230,7 +230,7 @@ function upload(ctx: Ctx) {
   if (!isFileBased(storage)) die(`can't upload to storage type '${storage.type}'`)
   const kind = text(ctx, 'content')
   const filename = normalName(text(ctx, 'filename'))
-  if (kind === 'iso' && !/\.(?:iso|img)$/i.test(filename)) refuseParams({ filename: 'wrong file extension' })
+  if (!extensions[kind]?.test(filename)) refuseParams({ filename: 'wrong file extension' })
   if (!storage.content.includes(kind)) die(`storage '${id}' does not support '${kind}' content`)
   if (target !== ctx.node && !isShared(storage)) reachOver(ctx, id, target)
   activeStorage(cluster, id, target)
@@ -251,6 +251,13 @@ function upload(ctx: Ctx) {
     ...(algorithm === undefined ? {} : { checksum: { algorithm, expected: text(ctx, 'checksum') } }),
   }
   return reply(cluster.tasks.fork(ctx.node, 'imgcopy', '', ctx.caller, data))
+}
+
+/** A name is more than its ending. */
+const extensions: Record<string, RegExp> = {
+  iso: /[^/]\.(?:iso|img)$/i,
+  vztmpl: /[^/]\.tar\.(?:gz|xz|zst|bz2)$/i,
+  import: /[^/]\.(?:ova|qcow2|raw|vmdk)$/,
 }
 
 /** The receiving node asks the other one by ssh whether the storage is there. */

@@ -107,14 +107,25 @@ function shownTask(task: Task) {
   return { ...common(task), status: 'stopped', exitstatus: task.exitstatus ?? 'unexpected status' }
 }
 
-/** As in the lists, where the status is the exit text. */
-export function listedTask(task: Task) {
-  if (task.endMs === undefined) return common(task)
+/** As in the list of a node, where the status is the exit text. A running one stands there by its bare record. */
+function listedTask(task: Task) {
+  if (task.endMs === undefined) {
+    const { tokenid: _, ...shown } = common(task)
+    return { ...shown, user: task.user, status: 'RUNNING', saved: '0' }
+  }
   return {
     ...common(task),
     endtime: Math.floor(task.endMs / 1000),
     status: task.exitstatus ?? 'unexpected status',
   }
+}
+
+/** As in the list of the cluster, which its nodes broadcast. */
+export function broadcastTask(task: Task) {
+  const { pid, pstart: _, ...shown } = common(task)
+  if (task.endMs === undefined) return { ...shown, pid, saved: '0' }
+  const status = task.exitstatus ?? 'unexpected status'
+  return { ...shown, endtime: Math.floor(task.endMs / 1000), status, saved: '1' }
 }
 
 function list(ctx: Ctx) {
@@ -140,7 +151,7 @@ function list(ctx: Ctx) {
       if (statuses && !statuses.includes(kindOf(task))) return false
       return !(flag(ctx, 'errors') && kindOf(task) === 'ok')
     })
-    .map((task) => (task.endMs === undefined ? { ...common(task), status: 'RUNNING' } : listedTask(task)))
+    .map(listedTask)
   const start = maybeNumber(ctx, 'start') ?? 0
   const page = chosen.slice(start, start + (maybeNumber(ctx, 'limit') ?? 50))
   return chosen.length > 0 ? reply(page, chosen.length) : reply(page)

@@ -121,7 +121,7 @@ function wakeUp(cluster: Cluster, reset: ((node: string) => void) | undefined): 
 function hostControl(cluster: Cluster, changed: (node: string) => void) {
   return {
     setState(name: string, state: NodeState): void {
-      nodeOf(cluster, name).state = state
+      Object.assign(nodeOf(cluster, name), { state, stateSinceMs: cluster.clock.now() })
       cluster.commit()
       changed(name)
     },

@@ -72,6 +72,7 @@ export type Node = {
   bootMs: number
   nextPid: number
   state: NodeState
+  stateSinceMs: number
   stopped: Daemon[]
   /** The last round of pvestatd that was taken down, counted from 1970. */
   lastRound: number

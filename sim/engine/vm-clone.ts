@@ -363,7 +363,7 @@ function logAllocation(
         : `Formatting '${path}', fmt=${volume.format} cluster_size=65536 extended_l2=off preallocation=metadata compression_type=zlib size=${volume.sizeBytes} lazy_refcounts=off refcount_bits=16`,
     )
     if (nine) run.log(`allocated target volume '${volumeIdOf(volume)}'`)
-    run.log(`transferred 0.0 B of ${mib(volume)} MiB (0.00%)`)
+    if (!isRunning(run)) run.log(`transferred 0.0 B of ${mib(volume)} MiB (0.00%)`)
     return
   }
   run.log(`clone ${source.name}: images, ${file}, ${data.newid} to ${file} (base=../${source.name})`)
@@ -374,6 +374,9 @@ function logAllocation(
     `Formatting '${path}', fmt=qcow2 ${layout} compression_type=zlib size=${volume.sizeBytes} backing_file=../${source.name} backing_fmt=qcow2 lazy_refcounts=off refcount_bits=16`,
   )
 }
+
+const isRunning = ({ cluster, node, data }: CloneRun): boolean =>
+  vmOn(cluster, node, data.vmid)?.run !== undefined
 
 const mib = (volume: Volume): string => (volume.sizeBytes / 1024 ** 2).toFixed(1)
 
@@ -387,14 +390,38 @@ function copied(run: CloneRun, piece: Piece): void {
     throw new PveError(500, copyFailed(run, 'exit code 1'))
   }
   volume.usedBytes = source.usedBytes
+  delete data.current
+  if (isRunning(run)) {
+    logMirror(run, piece, volume)
+    return
+  }
   const step = Math.max(4 * 1024 ** 2, volume.sizeBytes / 25)
   for (let bytes = step; bytes <= volume.sizeBytes; bytes += step) {
     const percent = ((bytes / volume.sizeBytes) * 100).toFixed(2)
     run.log(`transferred ${(bytes / 1024 ** 2).toFixed(1)} MiB of ${mib(volume)} MiB (${percent}%)`)
   }
   run.log(`transferred ${mib(volume)} MiB of ${mib(volume)} MiB (100.00%)`)
-  delete data.current
 }
+
+/** A running source is mirrored by QEMU instead of being copied. */
+function logMirror(run: CloneRun, piece: Piece, volume: Volume): void {
+  const drive = `drive-${piece.slot}`
+  const size = humanSize(volume.sizeBytes)
+  const monitor = run.cluster.state.version === 8 ? 'qmp' : 'qga'
+  run.log(`drive mirror is starting for ${drive}`)
+  run.log(`${drive}: transferred 0.0 B of ${size} (0.00%) in 0s`)
+  run.log(`${drive}: transferred ${size} of ${size} (100.00%) in 1s, ready`)
+  run.log("all 'mirror' jobs are ready")
+  if (!run.cluster.guests.interfaces(run.data.vmid))
+    run.log(
+      `QEMU Guest Agent is not running - VM ${run.data.vmid} ${monitor} command 'guest-ping' failed - got timeout`,
+    )
+  for (const line of ['suspend vm', `${drive}: Cancelling block job`, `${drive}: Done.`, 'resume vm'])
+    run.log(line)
+}
+
+const humanSize = (bytes: number): string =>
+  bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
 
 function madeVolume({ cluster, data, node }: CloneRun): Volume {
   const volume =

@@ -288,7 +288,8 @@ function setDrive(ctx: Ctx, vm: Vm, slot: string, value: string, change: Change)
   else vm.config[slot] = printDrive(placed)
 
   const order = bootOrder(vm.config)
-  if (old === undefined && order && !order.includes(slot) && change.set.boot === undefined)
+  const isNewDisc = old === undefined && isCdrom(placed) && !isCloudInit(placed)
+  if (isNewDisc && order && !order.includes(slot) && change.set.boot === undefined)
     vm.config.boot = `order=${[...order, slot].join(';')}`
 }
 

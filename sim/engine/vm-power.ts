@@ -13,6 +13,7 @@ import {
   vmParams,
 } from './endpoint.ts'
 import { die, refuseParams } from './errors.ts'
+import { parseNet } from './net.ts'
 import type { Vm } from './state.ts'
 import { activeStorage, findVolume, parseVolumeId } from './storage.ts'
 import { end, type Go, lock, next, type Program, type Run } from './tasks.ts'
@@ -107,7 +108,7 @@ export const startProgram: Program<PowerData> = {
         run.log('Resuming suspended VM')
         data.wasSuspended = true
       }
-      activateVolumes(cluster, vm)
+      activateVolumes(run, vm)
       return next('started', cluster.durations.startMs)
     },
     started(run) {
@@ -124,8 +125,9 @@ export const startProgram: Program<PowerData> = {
 }
 
 /** @throws {PveError} for the first volume that is not there to be used. */
-function activateVolumes(cluster: Cluster, vm: Vm): void {
+function activateVolumes({ cluster, log, warn }: PowerRun, vm: Vm): void {
   for (const drive of drivesOf(vm.config)) {
+    if (drive.file === 'cdrom') warn('no physical CD-ROM available, ignoring')
     if (!hasVolume(drive)) continue
     const id = parseVolumeId(drive.file)
     const storage = activeStorage(cluster, id.storage, vm.node)
@@ -134,7 +136,14 @@ function activateVolumes(cluster: Cluster, vm: Vm): void {
       die(`storage '${id.storage}' does not support content-type '${content}'`)
     if (!findVolume(cluster, vm.node, id)) die(`volume '${drive.file}' does not exist`)
   }
-  if (vm.config.args !== undefined) die('start failed: QEMU exited with code 1')
+  for (const [key, value] of Object.entries(vm.config)) {
+    if (/^net\d+$/.test(key) && parseNet(value).options.bridge === undefined)
+      warn(`Interface 'tap${vm.vmid}i${key.slice(3)}' not attached to any bridge.`)
+  }
+  if (vm.config.args !== undefined) {
+    log(`qemu-system-x86_64: ${vm.config.args}: invalid option`)
+    die('start failed: QEMU exited with code 1')
+  }
 }
 
 export function powerOn(cluster: Cluster, vm: Vm): void {

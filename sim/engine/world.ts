@@ -49,6 +49,7 @@ function nodeOf(node: WorldNode, index: number, nowMs: number): Node {
     bootMs: nowMs - Math.round((node.uptimeSeconds ?? 1000 + index * 3.7) * 1000),
     nextPid: 1000 + index,
     state: 'up',
+    stateSinceMs: nowMs,
     stopped: [],
     lastRound: -1,
   }

@@ -63,18 +63,27 @@ export const scenarios: Record<string, (version: 8 | 9) => Scenario> = {
   '04-clone-in-progress': (version) => ({
     world: usual(version),
     options,
-    settle: all(at('clone', copyFor(30_000))),
+    settle: all(at('clone', copyFor(16_000))),
   }),
   '04b-clone-in-progress-parallel': (version) => ({
     world: usual(version),
     options: { durations: { ...quick, cloneMs: 97_000 } },
     settle: all(at('at once: full clone of the template', copyFor(97_000))),
   }),
-  '05-clone-errors': (version) => ({ world: usual(version), options, settle: all(lockByLabel, throwAway) }),
+  '05-clone-errors': (version) => ({
+    world: usual(version),
+    options,
+    settle: all(lockByLabel, throwAway, at('race', copyFor(5000))),
+  }),
   '06-clone-killed': (version) => ({
     world: usual(version),
-    options: { durations: { ...quick, cloneMs: 60_000 } },
+    options: { durations: { ...quick, cloneMs: 60_000, destroyMs: 5 } },
     settle: all(
+      at('clone 144', (stage) => {
+        // The copy runs out of space at once; the recording had qemu-img fail by itself.
+        stage.cluster.durations.cloneMs = 1000
+        storageConfig(stage.cluster, 'vmdata').totalBytes = 1
+      }),
       at('kill -9 of the task worker', (stage) =>
         stage.cluster.tasks.kill(lastTask(stage, 'qmclone'), 'KILL'),
       ),
@@ -89,7 +98,18 @@ export const scenarios: Record<string, (version: 8 | 9) => Scenario> = {
     options,
     settle: all(
       at('start of a locked VM', (stage) => configure(stage, 151, { lock: 'backup' })),
-      at('start with warnings', (stage) => configure(stage, 151, { lock: undefined })),
+      at('start with warnings', (stage) =>
+        configure(
+          stage,
+          151,
+          version === 8
+            ? { lock: undefined, ide3: 'cdrom,media=cdrom', net0: 'virtio=BC:24:11:00:00:51' }
+            : { lock: undefined, args: '-x' },
+        ),
+      ),
+      at('', (stage, { t }) =>
+        (t ?? 0) > 1.75 && stage.cluster.state.vms[151] ? configure(stage, 151, { args: undefined }) : 0,
+      ),
     ),
   }),
   '08-iso-upload': (version) => ({ world: usual(version), options }),
@@ -195,6 +215,13 @@ function destroyScript(): NonNullable<Scenario['settle']> {
       const volume = volumeOf(stage, 181)
       if (volume) removeVolume(stage.cluster, volume)
     }),
+    at('config with the disk file missing', (stage) => {
+      addVolume(stage.cluster, 'pve1', storageConfig(stage.cluster, 'vmdata'), {
+        name: disk(181),
+        sizeBytes: 96 * mib,
+        usedBytes: 200_704,
+      })
+    }),
     at('destroy with an unreferenced disk around', (stage, { label }) => {
       if (label !== 'destroy with an unreferenced disk around, plain') return
       const storage = storageConfig(stage.cluster, 'vmdata')
@@ -237,42 +264,15 @@ function cloneAnew({ cluster }: Stage, vmid: number, name: string): void {
   }
 }
 
-const recordedInterfaces: AgentInterface[] = [
-  {
-    name: 'lo',
-    'hardware-address': '00:00:00:00:00:00',
-    'ip-addresses': [
-      { 'ip-address': '127.0.0.1', 'ip-address-type': 'ipv4', prefix: 8 },
-      { 'ip-address': '::1', 'ip-address-type': 'ipv6', prefix: 128 },
-    ],
-    statistics: {
-      'rx-bytes': 1,
-      'rx-packets': 1,
-      'rx-errs': 0,
-      'rx-dropped': 0,
-      'tx-bytes': 1,
-      'tx-packets': 1,
-      'tx-errs': 0,
-      'tx-dropped': 0,
-    },
-  },
-  {
-    name: 'eth0',
-    'hardware-address': 'bc:24:11:00:00:01',
-    'ip-addresses': [
-      { 'ip-address': '10.99.0.50', 'ip-address-type': 'ipv4', prefix: 24 },
-      { 'ip-address': 'fe80::be24:11ff:fe00:1', 'ip-address-type': 'ipv6', prefix: 64 },
-    ],
-  },
-]
-
 const agentScript = all(
   lockByLabel,
   at('agent not configured, running', (stage) => power(stage, 191, true)),
   at('agent=1', (stage) => power(stage, 191, false)),
   at('running, agent configured', (stage) => power(stage, 191, true)),
-  at('fake agent answers', ({ cluster }) => {
-    cluster.guestFactory = async () => ({ interfaces: () => recordedInterfaces, close: async () => {} })
+  at('fake agent answers', ({ cluster }, { response }) => {
+    // What the fake agent of the recording said is what the guest says here.
+    const { data } = (response ?? { body: {} }).body as { data: { result: AgentInterface[] } }
+    cluster.guestFactory = async () => ({ interfaces: () => data.result, close: async () => {} })
     const vm = cluster.state.vms[191]
     if (vm) cluster.guests.boot(vm, false)
   }),
@@ -297,7 +297,8 @@ function twoNodes(version: 8 | 9) {
   const world = labWorld(version, { name: 'tmpl1' })
   const [first] = world.nodes
   if (!first) throw new Error('a node is missing')
-  const config = world.vms[0]?.config ?? {}
+  const { cores: _, ...config } = world.vms[0]?.config ?? {}
+  world.vms = [{ vmid: 9000, node: 'pve1', config }]
   return {
     ...world,
     cluster: 'lab',
@@ -326,6 +327,9 @@ const twoNodesScript = all(({ cluster, hosts }: Stage, { label = '' }) => {
         ? 'unreachable'
         : 'up'
   if (cluster.state.nodes[1]?.state !== state) hosts.setState('pve2', state)
+  const daemon = label.startsWith('pve2: pvedaemon stopped')
+  if (cluster.state.nodes[1]?.stopped.includes('pvedaemon') !== daemon)
+    hosts.setDaemon('pve2', 'pvedaemon', !daemon)
   cluster.state.expectedVotes = label.includes('expected votes 1') ? 1 : undefined
   return 0
 })

@@ -7,19 +7,20 @@ import type { Scenario, Stage } from './replay.ts'
 const vmidIn = (recorded: Recorded): number => Number(/\/qemu\/(\d+)/.exec(recorded.request?.path ?? '')?.[1])
 
 /** The lock a label speaks of is on the VM of the request, and off again when none is spoken of. */
-export function lockByLabel({ cluster }: Stage, recorded: Recorded): undefined {
+export function lockByLabel({ cluster }: Stage, recorded: Recorded): void {
   const lock = /locked: ([a-z-]+)/.exec(recorded.label ?? '')?.[1]
   const config = cluster.state.vms[vmidIn(recorded)]?.config
   if (!config) return
   if (lock !== undefined) config.lock = lock
-  else if (config.lock !== 'clone') delete config.lock
+  else if (config.name !== undefined) delete config.lock
 }
 
 /** A VM is thrown away before the same number is cloned onto again. */
 export async function throwAway({ cluster, clock }: Stage, recorded: Recorded): Promise<number> {
   if (recorded.request?.method !== 'POST' || !/\/clone$/.test(recorded.request.path)) return 0
-  if (recorded.response?.status !== 200) return 0
-  const vmid = /newid=(\d+)/.exec(String(recorded.request.body))?.[1]
+  if (recorded.response?.status !== 200 || recorded.label?.startsWith('race')) return 0
+  const isLong = recorded.label === 'description 8193 long'
+  const vmid = isLong ? '121' : /newid=(\d+)/.exec(String(recorded.request.body))?.[1]
   const vm = vmid === undefined ? undefined : cluster.state.vms[vmid]
   if (!vm) return 0
   delete vm.config.lock
@@ -34,22 +35,26 @@ export async function throwAway({ cluster, clock }: Stage, recorded: Recorded): 
 }
 
 export const all =
-  (
-    ...steps: ((stage: Stage, recorded: Recorded, index: number) => Promise<number> | number | undefined)[]
-  ): NonNullable<Scenario['settle']> =>
-  async (stage, recorded, index) => {
+  (...steps: Act[]): NonNullable<Scenario['settle']> =>
+  async (stage, recorded) => {
     let ms = 0
-    for (const step of steps) ms += (await step(stage, recorded, index)) ?? 0
+    for (const step of steps) {
+      const took = await step(stage, recorded)
+      if (typeof took === 'number') ms += took
+    }
     return ms
   }
 
-type Act = (stage: Stage, recorded: Recorded) => Promise<number> | number | undefined | void
+type Act = (stage: Stage, recorded: Recorded) => unknown
 
 /** Does something where a label or an event begins with that text. */
 export const at =
   (text: string, act: Act) =>
-  async (stage: Stage, recorded: Recorded): Promise<number> =>
-    (recorded.label ?? recorded.event ?? '').startsWith(text) ? ((await act(stage, recorded)) ?? 0) : 0
+  async (stage: Stage, recorded: Recorded): Promise<number> => {
+    if (!(recorded.label ?? recorded.event ?? '').startsWith(text)) return 0
+    const ms = await act(stage, recorded)
+    return typeof ms === 'number' ? ms : 0
+  }
 
 /** The task forked last of that type. */
 export function lastTask({ cluster }: Stage, type: string): string {
