@@ -34,11 +34,23 @@ const SecretSource = z.union(
   wanted('{ ssm: <parameter name> } or { file: <path> }'),
 )
 
+/** For each image, the template's VMID on each node that has it. */
+const Images = z.record(z.string(), z.record(NodeName, Vmid))
+
+const Verifiable = z.object({
+  endpoints: z.array(Endpoint).min(1, wanted('at least one endpoint')),
+  /** PEM of the authority that signed the nodes' certificates, as a file beside the configuration. */
+  caFile: z.string().optional(),
+})
+
+/** A rule over several fields is judged once these have their shape, whatever else is wrong: all complaints come at once. */
+const onceShaped = (fields: z.ZodType) => ({
+  when: ({ value }: z.core.ParsePayload) => fields.safeParse(value).success,
+})
+
 const Cluster = z
   .strictObject({
-    endpoints: z.array(Endpoint).min(1, wanted('at least one endpoint')),
-    /** PEM of the authority that signed the nodes' certificates, as a file beside the configuration. */
-    caFile: z.string().optional(),
+    ...Verifiable.shape,
     token: z.union(
       [SecretSource, z.array(SecretSource).min(1).max(2)],
       wanted('one source of the API token, or two'),
@@ -58,13 +70,13 @@ const Cluster = z
     /** Only an address in one of these counts as the proxy's; by default any that is neither loopback, link-local nor multicast. */
     addressRanges: z.array(Range).min(1).optional(),
     ipv6: z.boolean().default(false),
-    /** For each image, the template's VMID on each node that has it. */
-    images: z.record(z.string(), z.record(NodeName, Vmid)),
+    images: Images,
   })
   .refine(
     ({ endpoints, caFile }) => caFile !== undefined || endpoints.every((endpoint) => endpoint.fingerprint),
     {
       error: 'wanted caFile, or a fingerprint on every endpoint: certificates are always verified',
+      ...onceShaped(Verifiable),
     },
   )
 export type Cluster = z.infer<typeof Cluster>
@@ -119,6 +131,28 @@ const Timings = z
   })
   .prefault({})
 
+const Zoned = z.object({
+  clusters: z.record(z.string(), z.object({ images: Images })),
+  zones: z.record(z.string(), Zone),
+})
+
+function zonesHaveTemplates({ clusters, zones }: z.infer<typeof Zoned>, context: z.RefinementCtx): void {
+  for (const [name, zone] of Object.entries(zones)) {
+    const cluster = clusters[zone.cluster]
+    if (!cluster) {
+      const message = `wanted one of: ${Object.keys(clusters).join(', ')}`
+      context.addIssue({ code: 'custom', path: ['zones', name, 'cluster'], message })
+      continue
+    }
+    const nodes = new Set(Object.values(cluster.images).flatMap((byNode) => Object.keys(byNode)))
+    zone.nodes.forEach((node, index) => {
+      if (nodes.has(node)) return
+      const message = `wanted a node with a template in clusters.${zone.cluster}.images: ${[...nodes].join(', ')}`
+      context.addIssue({ code: 'custom', path: ['zones', name, 'nodes', index], message })
+    })
+  }
+}
+
 export const Config = z
   .strictObject({
     /** Names this installation in marks, tags and file names. No hyphen, so that the parts of a name can be told apart. */
@@ -139,26 +173,7 @@ export const Config = z
       )
       .default({ ssm: true }),
   })
-  .superRefine((config, context) => {
-    for (const [name, zone] of Object.entries(config.zones)) {
-      const cluster = config.clusters[zone.cluster]
-      if (!cluster) {
-        const known = Object.keys(config.clusters).join(', ')
-        context.addIssue({
-          code: 'custom',
-          path: ['zones', name, 'cluster'],
-          message: `wanted one of: ${known}`,
-        })
-        continue
-      }
-      const nodes = new Set(Object.values(cluster.images).flatMap((byNode) => Object.keys(byNode)))
-      zone.nodes.forEach((node, index) => {
-        if (nodes.has(node)) return
-        const message = `wanted a node with a template in clusters.${zone.cluster}.images: ${[...nodes].join(', ')}`
-        context.addIssue({ code: 'custom', path: ['zones', name, 'nodes', index], message })
-      })
-    }
-  })
+  .superRefine(zonesHaveTemplates, onceShaped(Zoned))
 export type Config = z.infer<typeof Config>
 
 /** The configuration cannot be used; `complaints` names everything that is wrong with it at once. */
