@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
 
@@ -34,7 +34,11 @@ async function kept(dir: string | undefined, name: string, make: () => Promise<P
   const file = dir && join(dir, `${name}.pem`)
   if (file && existsSync(file)) return splitPair(readFileSync(file, 'utf8'))
   const pair = await make()
-  if (file) writeFileSync(file, `${pair.key}\n${pair.cert}`, { mode: 0o600 })
+  if (file) {
+    // Whole or not at all, whenever the process may end.
+    writeFileSync(`${file}.new`, `${pair.key}\n${pair.cert}`, { mode: 0o600 })
+    renameSync(`${file}.new`, file)
+  }
   return pair
 }
 
