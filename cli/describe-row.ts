@@ -11,7 +11,11 @@ export function describeRow(row: Row, now: number): string {
     ['proxy', endpoint],
     ['VM', place && `${place.vmid} on ${place.node} (${place.cluster})`],
     ['zone', spec && `${spec.zone}, ${spec.image}`],
-    ['size', spec && `${spec.size.cores} cores, ${spec.size.memoryMiB} MiB, ${spec.size.diskGiB} GiB`],
+    [
+      'size',
+      spec &&
+        `${spec.size.cores} core${spec.size.cores === 1 ? '' : 's'}, ${spec.size.memoryMiB} MiB, ${spec.size.diskGiB} GiB`,
+    ],
     ['allowed', spec?.proxy.allow.join(', ')],
     [
       'labels',

@@ -18,8 +18,7 @@ export async function main(argv: string[], env: NodeJS.ProcessEnv): Promise<numb
     env,
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
-    // A live display is drawn on standard output: not into a pipe.
-    isTTY: process.stdout.isTTY === true && process.stderr.isTTY === true && env.CI === undefined,
+    isTTY: isLive(env),
   }
   // A reader that has seen enough (`egress list | head`) is no error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -33,6 +32,13 @@ export async function main(argv: string[], env: NodeJS.ProcessEnv): Promise<numb
     return explain(error, context)
   }
 }
+
+/** A live display is drawn on standard output, so not into a pipe, and needs some room. */
+const isLive = (env: NodeJS.ProcessEnv) =>
+  process.stdout.isTTY === true &&
+  process.stderr.isTTY === true &&
+  process.stdout.columns >= 40 &&
+  env.CI === undefined
 
 function commandLine(context: Context) {
   return yargs()

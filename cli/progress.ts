@@ -81,8 +81,9 @@ async function onTerminal(
   const shown = list.run().catch(() => undefined)
   try {
     const end = await follow((row) => {
-      const at = row.step === undefined ? steps.length : steps.indexOf(row.step)
-      for (const gate of gates.slice(0, Math.max(at, 0))) gate.resolve()
+      // A row at rest has yet to be taken up, or has come to its end, which opens every gate.
+      const at = row.step === undefined ? 0 : Math.max(steps.indexOf(row.step), 0)
+      for (const gate of gates.slice(0, at)) gate.resolve()
       if (current && row.problem) current.output = `${row.problem.code}: ${row.problem.reason}`
     })
     for (const gate of gates) {
