@@ -207,24 +207,31 @@ export function parseConfig(text: string, path: string): Config {
   }
   const parsed = parseWith(Config, document)
   if ('complaints' in parsed) throw new ConfigError(path, parsed.complaints)
-  return withAbsolutePaths(parsed.value, dirname(resolve(path)))
+  return finished(parsed.value, dirname(resolve(path)))
 }
 
-function withAbsolutePaths(config: Config, folder: string): Config {
+/** With absolute paths, and maps that hold nothing but what the file says. */
+function finished(config: Config, folder: string): Config {
   const source = (one: z.infer<typeof SecretSource>) =>
     'file' in one ? { file: resolve(folder, one.file) } : one
-  const clusters = Object.entries(config.clusters).map(([name, cluster]) => [
+  const clusters = Object.entries(config.clusters).map(([name, cluster]): [string, Cluster] => [
     name,
     {
       ...cluster,
       ...(cluster.caFile === undefined ? {} : { caFile: resolve(folder, cluster.caFile) }),
       token: [cluster.token].flat().map(source),
+      images: named(Object.entries(cluster.images)),
     },
   ])
   const { parameters } = config
   return {
     ...config,
-    clusters: Object.fromEntries(clusters),
+    clusters: named(clusters),
+    zones: named(Object.entries(config.zones)),
     parameters: 'file' in parameters ? { file: resolve(folder, parameters.file) } : parameters,
   }
 }
+
+/** Looked up by names that anyone may send: `constructor` must be no zone, so none of the names every object brings along. */
+const named = <T>(entries: [string, T][]): Record<string, T> =>
+  Object.assign(Object.create(null), Object.fromEntries(entries))
