@@ -3,6 +3,7 @@
 // Node hands over to the Node 24 that npm installed beside us.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import module from 'node:module'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
@@ -14,6 +15,8 @@ if (major >= 24 || (major === 22 && minor >= 19)) {
     process.on('disconnect', () => process.exit(1))
     process.channel.unref()
   }
+  // Halves the time that loading the SDKs takes.
+  module.enableCompileCache?.()
   const { main } = await import('./main.ts')
   process.exitCode = await main(process.argv.slice(2), process.env)
 } else {

@@ -81,7 +81,12 @@ function explain(error: unknown, { env, err }: Context): number {
     err(error.message)
     return 1
   }
-  if (error instanceof UsageError || error instanceof ConfigError || error instanceof FolderInUse) {
+  if (
+    error instanceof UsageError ||
+    error instanceof ConfigError ||
+    error instanceof FolderInUse ||
+    isUnreadable(error)
+  ) {
     err(`egress: ${error.message}`)
     return 2
   }
@@ -91,3 +96,7 @@ function explain(error: unknown, { env, err }: Context): number {
   )
   return 1
 }
+
+/** A file that was named and cannot be opened; Node's message says which. */
+const isUnreadable = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && error.syscall === 'open'

@@ -22,8 +22,7 @@ export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
           .option('timeout', {
             type: 'number',
             default: 900,
-            describe: 'seconds to wait at most',
-            implies: 'wait',
+            describe: 'seconds to wait at most, with --wait',
           }),
       ).example('$0 delete hello-1a2b3c4d --wait', 'delete it and see it gone'),
     handler: async (args) => {

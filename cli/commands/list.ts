@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { stateText } from '../describe-row.ts'
 import { duration } from '../format.ts'
 import { allPhases, listRows, type Phases } from '../rows.ts'
+import { UsageError } from '../usage.ts'
 
 /** `egress list`: all proxies but those that are gone. */
 export const listCommand = ({ env, out, err }: Context) =>
@@ -25,7 +26,6 @@ export const listCommand = ({ env, out, err }: Context) =>
             type: 'boolean',
             default: false,
             describe: 'deleted ones too',
-            conflicts: 'phase',
           })
           .option('json', { type: 'boolean', default: false, describe: 'as a JSON list of records' }),
       )
@@ -35,6 +35,7 @@ export const listCommand = ({ env, out, err }: Context) =>
     handler: async (args) => {
       const connection = connect(args, env)
       try {
+        if (args.all && args.phase) throw new UsageError('--all and --phase exclude each other')
         const standing = allPhases.filter((phase) => args.all || phase !== 'Deleted')
         const phases: Phases = args.phase ?? standing
         const rows = await listRows(connection.rows, connection.place('table'), phases)

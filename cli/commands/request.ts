@@ -49,8 +49,7 @@ export const requestCommand = ({ env, out, err, isTTY }: Context) =>
           .option('timeout', {
             type: 'number',
             default: 900,
-            describe: 'seconds to wait at most',
-            implies: 'wait',
+            describe: 'seconds to wait at most, with --wait',
           })
           .option('json', { type: 'boolean', default: false, describe: 'print the result as JSON' }),
       )

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import { stringify } from 'yaml'
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
 import { openPorts } from '../../local/ports.ts'
@@ -29,12 +29,11 @@ export const simCommand = (context: Context) =>
           describe: "address of another simulator's door, as egress sim --listen prints it",
         })
         .option('listen', { type: 'boolean', default: false, describe: 'run one until Ctrl-C' })
-        .option('version', { choices: [8, 9], describe: 'Proxmox VE version of it', implies: 'listen' })
+        .option('version', { choices: [8, 9], describe: 'Proxmox VE version of it' })
         .option('nodes', {
           type: 'number',
           requiresArg: true,
           describe: 'how many nodes (3)',
-          implies: 'listen',
         })
         .option('state', { type: 'string', default: '.egress-sim', describe: 'folder where its state lives' })
         .option('host-reset', {
@@ -45,7 +44,6 @@ export const simCommand = (context: Context) =>
         .option('deny', {
           type: 'string',
           requiresArg: true,
-          implies: 'listen',
           describe: 'a privilege that its token lacks, such as VM.PowerMgmt',
         })
         .command(look('vms', 'List its VMs', context))
@@ -110,7 +108,7 @@ function snippet({ endpoints, admin, tokenFile }: SimulatedCluster): string {
     clusters: {
       lab: {
         endpoints,
-        token: { file: join(process.cwd(), tokenFile) },
+        token: { file: resolve(tokenFile) },
         pool: 'egress',
         storage: 'vmdata',
         isoStorage: 'local',

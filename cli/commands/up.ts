@@ -44,7 +44,6 @@ export const upCommand = (context: Context) =>
         .option('once', {
           type: 'boolean',
           default: false,
-          conflicts: 'config',
           describe: 'delete the demonstration proxy again, see nothing left, and end',
         })
         .option('log-level', {
@@ -57,6 +56,10 @@ export const upCommand = (context: Context) =>
     handler: async (args) => {
       const { config } = args
       if (args.sim === false && config === undefined) throw new UsageError('--no-sim needs a --config')
+      // Not left to yargs, for whom a default is as good as a flag.
+      if (args.once && config !== undefined) {
+        throw new UsageError('--once belongs to the demonstration, which runs on a simulated cluster only')
+      }
       const stop = untilSignal()
       const { signal } = stop
       try {
