@@ -139,7 +139,7 @@ function content(ctx: Ctx) {
   const kind = maybeText(ctx, 'content')
   const vmid = maybeNumber(ctx, 'vmid')
   return volumesOf(ctx.cluster, ctx.node, storage)
-    .filter((volume) => storage.content.includes(volume.content))
+    .filter((volume) => storage.content.includes(volume.content) && !isHidden(volume))
     .filter(
       (volume) =>
         (kind === undefined || volume.content === kind) && (vmid === undefined || volume.vmid === vmid),
@@ -147,6 +147,9 @@ function content(ctx: Ctx) {
     .filter((volume) => mayUseVolume(ctx, id, volume.content, volume.vmid))
     .map(listedVolume)
 }
+
+/** PVE looks for files by `*.iso`, which passes over a leading dot. */
+const isHidden = ({ name }: Volume): boolean => name.split('/').at(-1)?.startsWith('.') ?? false
 
 function listedVolume(volume: Volume) {
   const common = {

@@ -39,8 +39,7 @@ export const taskEndpoints: Endpoint[] = [
     handler: (ctx) => {
       const upid = ownUpid(ctx, 'Sys.Audit')
       const task = findTask(ctx, upid)
-      // One line by itself, not a list of one.
-      if (!task) return reply({ n: 1, t: 'unable to open file - No such file or directory' }, 1)
+      if (!task) return reply(noLog(ctx.cluster.state.version), 1)
       const lines = task.log
       const start = maybeNumber(ctx, 'start') ?? 0
       const limit = maybeNumber(ctx, 'limit') ?? 50
@@ -65,6 +64,12 @@ export const taskEndpoints: Endpoint[] = [
 const findTask = (ctx: Ctx, upid: string): Task | undefined => {
   const task = ctx.cluster.state.tasks[upid]
   return task?.node === ctx.node ? task : undefined
+}
+
+/** In 8 one line by itself, not a list of one. */
+function noLog(version: 8 | 9) {
+  const line = { n: 1, t: 'unable to open file - No such file or directory' }
+  return version === 8 ? line : [line]
 }
 
 /** Whether there is such a task is told to everybody, before the question whose it is. */

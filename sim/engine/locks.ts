@@ -7,7 +7,7 @@ type Lock = { holders: Holder[]; queue: Waiter[] }
 
 export type Locks = ReturnType<typeof createLocks>
 
-/** File locks of the cluster: shared or exclusive, first come first served, given up after a time-out. */
+/** File locks of the cluster, as flock gives them: a shared one goes past those who wait for an exclusive one. Given up after a time-out. */
 export function createLocks(clock: SimClock) {
   const locks = new Map<string, Lock>()
 
@@ -21,8 +21,9 @@ export function createLocks(clock: SimClock) {
     (mode === 'shared' && lock.holders.every((holder) => holder.mode === 'shared'))
 
   const grant = (lock: Lock): void => {
-    for (let next = lock.queue[0]; next && fits(lock, next.mode); next = lock.queue[0]) {
-      lock.queue.shift()
+    for (const next of [...lock.queue]) {
+      if (!fits(lock, next.mode)) continue
+      lock.queue.splice(lock.queue.indexOf(next), 1)
       lock.holders.push({ owner: next.owner, mode: next.mode })
       next.granted()
     }
@@ -32,7 +33,7 @@ export function createLocks(clock: SimClock) {
     /** Takes the lock at once when nobody is in the way. */
     tryTake(name: string, owner: string, mode: LockMode): boolean {
       const lock = of(name)
-      if (lock.queue.length > 0 || !fits(lock, mode)) return false
+      if (!fits(lock, mode)) return false
       lock.holders.push({ owner, mode })
       return true
     },

@@ -78,7 +78,8 @@ function compareReducedList(recorded: unknown[], ours: unknown[], names: Names, 
   for (const tuple of recorded) {
     if (!Array.isArray(tuple)) continue
     const match = ours.find(
-      (item) => isObject(item) && tuple.every((value) => Object.values(item).includes(value)),
+      (item) =>
+        isObject(item) && tuple.every((value) => value === null || Object.values(item).includes(value)),
     )
     if (!match) found.push(`no element of data has ${JSON.stringify(tuple)}`)
   }
@@ -194,6 +195,7 @@ function plain(text: string): string {
     .replace(/UPID:[^\s"]+:/g, 'UPID')
     .replace(/pveupload-[0-9a-f]{32}/g, 'pveupload-…')
     .replace(/qemu-img\.debian/g, 'qemu-img')
+    .replace(/writing at byte \d+/g, 'writing at byte …')
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
     .replace(/BC:24:11:[0-9A-F:]{8}/g, 'BC:24:11:…')
     .replace(/\.conf\.tmp\.\d+/g, '.conf.tmp.…')

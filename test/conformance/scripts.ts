@@ -35,7 +35,7 @@ export async function throwAway({ cluster, clock }: Stage, recorded: Recorded): 
 }
 
 export const all =
-  (...steps: Act[]): NonNullable<Scenario['settle']> =>
+  (...steps: Act[]): Act & NonNullable<Scenario['settle']> =>
   async (stage, recorded) => {
     let ms = 0
     for (const step of steps) {
