@@ -1,8 +1,9 @@
 import { createFunction } from '../../lib/aws.ts'
 import { connection } from '../../lib/connection.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
-import { keyOf, parse } from './event.ts'
+import { keyOf } from './event.ts'
 import { judge } from './judge.ts'
+import { parse } from './parse.ts'
 import { cycle } from './steps.ts'
 
 /** Behind the create queue: one record, one step of a proxy's way into life. */

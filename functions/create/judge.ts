@@ -1,18 +1,12 @@
 import type { Config } from '../../lib/config.ts'
-import { refusals } from '../../lib/nocloud/index.ts'
 import { type BlankRow, firstRow, type Row, sideOf } from '../../lib/record.ts'
 import type { Ruling } from '../../lib/ruling.ts'
 import { hashSpec } from '../../lib/spec.ts'
-import { type Complaint, complaintLine } from '../../lib/wanted.ts'
 import { fullSpec } from '../../lib/wish.ts'
 import type { ProxyRequested } from './event.ts'
 
 /** What a request does to its row: makes it, replaces it, or nothing. */
 export function judge(event: ProxyRequested, row: Row | BlankRow, now: number, config: Config): Ruling {
-  const unseedable = seedComplaints(event)
-  if (unseedable.length > 0) {
-    return { kind: 'bury', code: 'InvalidEvent', reason: unseedable.map(complaintLine).join('; ') }
-  }
   const specHash = hashSpec(event.name, event.spec)
   if (row.phase === undefined || (row.phase === 'Deleted' && isPast(row, now))) {
     return {
@@ -39,17 +33,6 @@ export function judge(event: ProxyRequested, row: Row | BlankRow, now: number, c
     reason: `generation ${event.generation} of ${event.uid} was asked for before, with another name or spec`,
     hint: `to change a proxy, publish it with generation ${row.generation + 1}`,
   }
-}
-
-/** What of a request the disc its VM boots with cannot hold. */
-function seedComplaints({ spec }: ProxyRequested): Complaint[] {
-  const { proxy, userData } = spec
-  const found = refusals({ allow: proxy?.allow ?? [], ...(userData === undefined ? {} : { userData }) })
-  return found.map(({ field, index, got, wanted }) => ({
-    path: field === 'allow' ? `spec.proxy.allow.${index}` : 'spec.userData',
-    got,
-    wanted,
-  }))
 }
 
 function wish(event: ProxyRequested, specHash: string, row: Row, now: number, config: Config) {

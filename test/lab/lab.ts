@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import * as createEvent from '../../functions/create/event.ts'
 import { judge as judgeCreate } from '../../functions/create/judge.ts'
+import { parse as parseCreate } from '../../functions/create/parse.ts'
 import { cycle as createCycle } from '../../functions/create/steps.ts'
 import * as deleteEvent from '../../functions/delete/event.ts'
 import { judge as judgeDelete } from '../../functions/delete/judge.ts'
@@ -99,7 +100,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     })
   const workers: Record<Side, Worker> = {
     create: assemble(
-      { side: 'create', ...createEvent, judge: judgeCreate },
+      { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
       createCycle(surroundings, connect),
       surroundings,
     ),
