@@ -16,15 +16,12 @@ export async function openSubscription(options: {
   sqs: SQSClient
   sns: SNSClient
   topicArn: string
-  /** In place of the host that the queue's address comes with. */
-  endpoint?: string
 }): Promise<{ url: string; close(): Promise<void> }> {
-  const { sqs, sns, topicArn, endpoint } = options
+  const { sqs, sns, topicArn } = options
   const name = `egress-listener-${randomBytes(6).toString('hex')}`
-  const { QueueUrl = '' } = await sqs.send(
+  const { QueueUrl: url = '' } = await sqs.send(
     new CreateQueueCommand({ QueueName: name, Attributes: { MessageRetentionPeriod: '3600' } }),
   )
-  const url = endpoint === undefined ? QueueUrl : endpoint + new URL(QueueUrl).pathname
   const removeQueue = () => sqs.send(new DeleteQueueCommand({ QueueUrl: url }))
   try {
     const { Attributes } = await sqs.send(

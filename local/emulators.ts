@@ -129,7 +129,7 @@ async function ensureQueue(
   name: string,
   Attributes: Record<string, string>,
 ): Promise<QueueRef> {
-  // Not as the emulator spells it: names under .localhost do not resolve everywhere.
+  // Not as the emulator has it, which keeps the port of the queue's first day.
   const url = `${endpoint}/${ACCOUNT}/${name}`
   const exists = await client.send(new GetQueueUrlCommand({ QueueName: name })).catch((error: unknown) => {
     if (error instanceof QueueDoesNotExist) return undefined

@@ -8,7 +8,8 @@ export type QueueServer = { port: number; close(): Promise<void> }
  * Serves the SQS and SNS wire protocols with fauxqs, all state in SQLite under `folder`.
  *
  * fauxqs's own `startFauxqs` is not used: it listens on every interface of the machine, and what stands in the queues can
- * make and destroy VMs. Put together from its parts it listens on loopback only; the three things it lacks are added here:
+ * make and destroy VMs. Put together from its parts it listens on loopback only; what else it lacks is added here:
+ * - addresses of queues come with a host of its invention (`sqs.<region>.localhost`) that does not resolve everywhere;
  * - a visibility of 0 loses the message (its SQL writes NULL into a NOT NULL column after the message left the memory);
  * - nothing ever expires, so dead letters and events would grow for ever;
  * - who held a message when this process was killed is dead, since one process holds them all: it is shown again at once.
@@ -23,6 +24,8 @@ export async function serveQueues(options: { folder: string; port: number }): Pr
   disk.db.exec(SHOW)
 
   const stores = { sqsStore: new SqsStore(), snsStore: new SnsStore(), s3Store: new S3Store() }
+  // Without one, the host that the caller used.
+  stores.sqsStore.host = ''
   // Before the stores know the disk: what is loaded would be written again, and a written queue drops its messages.
   disk.loadSqsAndSns(stores.sqsStore, stores.snsStore)
   stores.sqsStore.persistence = disk
@@ -30,7 +33,7 @@ export async function serveQueues(options: { folder: string; port: number }): Pr
   for (const queue of stores.sqsStore.allQueues()) queue.persistence = disk
 
   // The stores are fauxqs's own, seen through the few words of them that are used here.
-  const app = buildApp({ logger: false, host: '127.0.0.1', stores: stores as never })
+  const app = buildApp({ logger: false, stores: stores as never })
   const sweep = setInterval(() => expire(stores.sqsStore, Date.now()), 60_000)
   sweep.unref()
   try {
@@ -81,7 +84,7 @@ type Queue = {
   delayedMessages: Message[]
   persistence?: Disk
 }
-type SqsStore = { persistence?: Disk; allQueues(): Iterable<Queue> }
+type SqsStore = { host?: string; persistence?: Disk; allQueues(): Iterable<Queue> }
 type SnsStore = { persistence?: Disk }
 
 /** fauxqs exports only its finished server, so its parts are taken by their place in the package. */

@@ -40,7 +40,6 @@ export const eventsCommand = ({ env, out, err }: Context) =>
           sqs,
           sns,
           topicArn: connection.place('topicArn'),
-          ...urlOf(connection),
         })
         try {
           err('listening; Ctrl-C ends it')
@@ -64,9 +63,6 @@ export const eventsCommand = ({ env, out, err }: Context) =>
     object,
     { data: string; json: boolean; take: boolean; count?: number | undefined }
   >
-
-/** The emulator spells its queues' addresses with a name that does not resolve everywhere; its own address always does. */
-const urlOf = ({ run }: ReturnType<typeof connect>) => (run ? { endpoint: run.endpoints.sqs } : {})
 
 function line({ type, uid, ...event }: Record<string, unknown>): string {
   const rest = { ...event, eventId: undefined }

@@ -9,6 +9,7 @@ import { DynamoDBClient, GetItemCommand, PutItemCommand } from '@aws-sdk/client-
 import { PublishCommand, SNSClient } from '@aws-sdk/client-sns'
 import {
   ChangeMessageVisibilityCommand,
+  CreateQueueCommand,
   DeleteMessageCommand,
   type Message,
   ReceiveMessageCommand,
@@ -113,6 +114,12 @@ describe('emulators', () => {
     expect(message?.Body).toBe('kept')
     expect(message?.Attributes?.ApproximateReceiveCount).toBe('2')
     expect(await take(after, url, 0)).toEqual([])
+  })
+
+  it('give queues addresses that resolve everywhere', async () => {
+    const known = await start()
+    const { QueueUrl } = await sqs(known).send(new CreateQueueCommand({ QueueName: 'another' }))
+    expect(QueueUrl).toBe(`${known.endpoints.sqs}/000000000000/another`)
   })
 
   it('show a message again at once when its visibility is set to 0', async () => {
