@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { next, type Outcome, wait } from '../../lib/outcome.ts'
 import { type AgentInterface, isProxmoxError } from '../../lib/proxmox/index.ts'
@@ -55,7 +56,8 @@ export function pickAddress(
 }
 
 function isUsable(text: string, ranges: readonly string[] | undefined): boolean {
-  if (!ipaddr.isValid(text)) return false
+  // ipaddr.js alone also takes the short forms of old, such as 10.1 for 10.0.0.1.
+  if (isIP(text) === 0 || !ipaddr.isValid(text)) return false
   const parsed = ipaddr.parse(text)
   if (!ranges) return !NEVER_GLOBAL.has(parsed.range())
   return ranges.some((range) => {
