@@ -1,13 +1,15 @@
-import { redeliverySeconds, taskPollSeconds } from './backoff.ts'
+import { createAttempt } from './attempt.ts'
+import { redeliverySeconds } from './backoff.ts'
+import { createEnding, timelineOf } from './ending.ts'
 import { asFailing, type Failing, type FailureCode, retryWindowSeconds } from './failure.ts'
 import { type Ledger, LostRace } from './ledger.ts'
-import type { Invocation, LifeCycle, TaskState } from './life-cycle.ts'
+import type { Invocation, LifeCycle } from './life-cycle.ts'
 import { fail, type Outcome, wait } from './outcome.ts'
 import type { Delivery, Queues } from './queue.ts'
-import { type Moment, type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
-import { deletedEvent, failedEvent, type Publish, readyEvent } from './topic.ts'
+import { type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
+import type { Publish } from './topic.ts'
 import type { UserDataStore } from './user-data.ts'
-import { CRASHING_AFTER, type Decided, leaseRunsOut } from './worker.ts'
+import { CRASHING_AFTER, type Decided, decided, leaseRunsOut } from './worker.ts'
 
 /** Runs one step of a row that is ours for now, and carries out what it decided: the message first, then the row. */
 export type Turn = (row: Row, token: string, delivery: Delivery, invocation: Invocation) => Promise<Decided>
@@ -27,26 +29,13 @@ export type TurnOptions = {
   random?: () => number
 }
 
-/** After these ends of a task the machine is asked, not the task: the world moved on, or nobody knows. */
-const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
-  'AlreadyExists',
-  'AlreadyRunning',
-  'DigestMismatch',
-  'Interrupted',
-  'NoSuchTask',
-  'NotRunning',
-  'Running',
-  'TaskLost',
-  'VmMissing',
-  'VolumeMissing',
-])
-const TIMELINE_LENGTH = 60
 const WAIT_SECONDS = 5
 const LOCK_CAP_SECONDS = 6 * 3600
 
 export function createTurn(options: TurnOptions): Turn {
-  const { cycle, ledger, queues, userData, publish, leave, settleMs } = options
-  const { now = Date.now, random = Math.random } = options
+  const { cycle, ledger, queues, leave, settleMs, now = Date.now, random = Math.random } = options
+  const attempt = createAttempt({ cycle, settleMs, now })
+  const { finish, report } = createEnding({ ...options, now })
 
   return async (taken, token, delivery, invocation) => {
     if (taken.step === 'report') return report(taken, token, delivery)
@@ -58,7 +47,7 @@ export function createTurn(options: TurnOptions): Turn {
         token,
       )
     }
-    const { row, result } = await decide(taken, invocation)
+    const { row, result } = await attempt(taken, invocation)
     const outcome = result instanceof Error ? asOutcome(row, result) : inTime(afterOutage(row), result)
     try {
       return outcome
@@ -70,51 +59,6 @@ export function createTurn(options: TurnOptions): Turn {
       // Where this save fails as well, the lease runs out, and whoever takes it over knows the same.
       await ledger.save(patched(row, { unsettledUntil: now() + settleMs }), token).catch(leaseRunsOut)
       throw error
-    }
-  }
-
-  /** What the step says of the row, or what kept it from saying anything. A task of this step is waited for first. */
-  async function decide(
-    taken: Row,
-    invocation: Invocation,
-  ): Promise<{ row: Row; result: Outcome | Failing }> {
-    let row = taken
-    try {
-      const { task } = row
-      if (task && task.step === row.step) {
-        const state = await poll(row, task.upid, invocation)
-        if (state.running)
-          return { row, result: wait('its task is running', taskPollSeconds(now() - task.at)) }
-        const code = state.ok ? undefined : state.error.code
-        row = patched(row, {
-          task: undefined,
-          ended: { ...task, ok: state.ok, at: now(), ...(code && { code }) },
-        })
-        if (!state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }
-      }
-      return { row, result: await cycle.run({ ...row, ...moment(row) }, invocation) }
-    } catch (error) {
-      const failing = asFailing(error)
-      if (failing.ambiguous) row = patched(row, { unsettledUntil: now() + settleMs })
-      return { row, result: failing }
-    }
-  }
-
-  async function poll(row: Row, upid: string, invocation: Invocation): Promise<TaskState> {
-    try {
-      return await cycle.task(row, upid, invocation)
-    } catch (error) {
-      const failing = asFailing(error)
-      if (failing.code !== 'NoSuchTask') throw error
-      return { running: false, ok: false, error: failing }
-    }
-  }
-
-  function moment({ unsettledUntil, since, ended }: Row): Moment {
-    return {
-      settled: unsettledUntil === undefined || unsettledUntil < now(),
-      waitedSeconds: (now() - since) / 1000,
-      endedSecondsAgo: ended ? (now() - ended.at) / 1000 : Number.POSITIVE_INFINITY,
     }
   }
 
@@ -194,7 +138,7 @@ export function createTurn(options: TurnOptions): Turn {
     const { place } = row
     const placedOn = place && `${place.cluster}/${place.node}`
     await sendThenSave(
-      patched(row, { step, phase, placedOn, since: now(), timeline: timeline(row, step) }),
+      patched(row, { step, phase, placedOn, since: now(), timeline: timelineOf(row, step, now()) }),
       delaySeconds,
       token,
     )
@@ -212,52 +156,6 @@ export function createTurn(options: TurnOptions): Turn {
     await ledger.save({ ...row, turn, dueAt: now() + delaySeconds * 1000 }, token)
   }
 
-  async function finish(row: Row, token: string): Promise<Decided> {
-    const rest = {
-      step: undefined,
-      task: undefined,
-      problem: undefined,
-      turn: row.turn + 1,
-      timeline: timeline(row, 'done'),
-    }
-    if (row.wish === 'present') {
-      await publish(readyEvent(row, now()))
-      await ledger.save(patched(row, { ...rest, phase: 'Ready', readyAt: now(), lookedAgain: 0 }), token)
-      return decided('done', 'ready')
-    }
-    await userData.remove(row.uid)
-    if (row.orphanOf === undefined) await publish(deletedEvent(row, now()))
-    const purgeAt = Math.floor(now() / 1000) + options.tombstoneDays * 86_400
-    const tombstone = { ...rest, ...nothingLeft, phase: 'Deleted', purgeAt } as const
-    await ledger.save(patched(row, tombstone), token)
-    return decided('done', 'deleted')
-  }
-
-  /** The last act of a failed life cycle: dead letter, outcome event, rest. */
-  async function report(row: Row, token: string, delivery: Delivery): Promise<Decided> {
-    const { uid, turn, failedStep, problem, place, task, ended } = row
-    if (!problem || !failedStep) throw new Error(`the row ${uid} is to be reported without a problem`)
-    const { code, reason, hint } = problem
-    await queues.bury(sideOf('report', failedStep), delivery.body, {
-      code,
-      uid,
-      turn,
-      step: failedStep,
-      failedAt: new Date(problem.lastAt).toISOString(),
-      problem: {
-        reason,
-        hint,
-        cluster: place?.cluster,
-        node: place?.node,
-        vmid: place?.vmid,
-        upid: task?.upid ?? ended?.upid,
-      },
-    })
-    if (row.orphanOf === undefined) await publish(failedEvent(row))
-    await ledger.save(patched(row, { step: undefined, phase: 'Failed', turn: turn + 1 }), token)
-    return { ...decided('failed', reason), code }
-  }
-
   /** A transient failure: noted in the row, its turn unchanged, and brought back by the queue. */
   async function again(row: Row, failing: Failing, token: string, delivery: Delivery): Promise<Decided> {
     const { code, message: reason, hint } = failing
@@ -268,38 +166,4 @@ export function createTurn(options: TurnOptions): Turn {
     await ledger.save(patched(row, { problem, dueAt: now() + seconds * 1000 }), token)
     return { outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
   }
-
-  function timeline(row: Row, outcome: string) {
-    if (row.step === undefined) return row.timeline
-    const entry = {
-      step: row.step,
-      at: row.since,
-      ms: now() - row.since,
-      outcome: row.problem?.code ?? outcome,
-    }
-    return [...row.timeline, entry].slice(-TIMELINE_LENGTH)
-  }
-}
-
-const decided = (outcome: string, reason: string): Decided => ({
-  outcome,
-  reason,
-  verdict: { kind: 'acknowledge' },
-})
-
-/** What a tombstone no longer tells: nothing of it is there. */
-const nothingLeft = {
-  place: undefined,
-  placedOn: undefined,
-  cloned: undefined,
-  ended: undefined,
-  seed: undefined,
-  seededOn: undefined,
-  swept: undefined,
-  sweeping: undefined,
-  address: undefined,
-  endpoint: undefined,
-  unsettledUntil: undefined,
-  failedStep: undefined,
-  expiresAt: undefined,
 }

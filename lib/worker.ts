@@ -189,6 +189,13 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
   }
 }
 
+/** A delivery that is done with. */
+export const decided = (outcome: string, reason: string): Decided => ({
+  outcome,
+  reason,
+  verdict: acknowledge,
+})
+
 const acknowledge: Verdict = { kind: 'acknowledge' }
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 /** Without a release the lease ends by itself, and the delivery is back by then. */

@@ -1,0 +1,93 @@
+import type { Ledger } from './ledger.ts'
+import type { Delivery, Queues } from './queue.ts'
+import { patched, type Row, sideOf, type TimelineEntry } from './record.ts'
+import { deletedEvent, failedEvent, type Publish, readyEvent } from './topic.ts'
+import type { UserDataStore } from './user-data.ts'
+import { type Decided, decided } from './worker.ts'
+
+const TIMELINE_LENGTH = 60
+
+/** How a row comes to rest: the world is told first, then the row is saved; told twice is told with the same event id. */
+export function createEnding(options: {
+  ledger: Ledger
+  queues: Queues
+  userData: UserDataStore
+  publish: Publish
+  tombstoneDays: number
+  now: () => number
+}) {
+  const { ledger, queues, userData, publish, tombstoneDays, now } = options
+
+  /** Ready, or a tombstone. */
+  async function finish(row: Row, token: string): Promise<Decided> {
+    const rest = {
+      step: undefined,
+      task: undefined,
+      problem: undefined,
+      turn: row.turn + 1,
+      timeline: timelineOf(row, 'done', now()),
+    }
+    if (row.wish === 'present') {
+      await publish(readyEvent(row, now()))
+      await ledger.save(patched(row, { ...rest, phase: 'Ready', readyAt: now(), lookedAgain: 0 }), token)
+      return decided('done', 'ready')
+    }
+    await userData.remove(row.uid)
+    if (row.orphanOf === undefined) await publish(deletedEvent(row, now()))
+    const purgeAt = Math.floor(now() / 1000) + tombstoneDays * 86_400
+    const tombstone = { ...rest, ...nothingLeft, phase: 'Deleted', purgeAt } as const
+    await ledger.save(patched(row, tombstone), token)
+    return decided('done', 'deleted')
+  }
+
+  /** The last act of a failed life cycle: dead letter, outcome event, rest. */
+  async function report(row: Row, token: string, delivery: Delivery): Promise<Decided> {
+    const { uid, turn, failedStep, problem, place, task, ended } = row
+    if (!problem || !failedStep) throw new Error(`the row ${uid} is to be reported without a problem`)
+    const { code, reason, hint } = problem
+    await queues.bury(sideOf('report', failedStep), delivery.body, {
+      code,
+      uid,
+      turn,
+      step: failedStep,
+      failedAt: new Date(problem.lastAt).toISOString(),
+      problem: {
+        reason,
+        hint,
+        cluster: place?.cluster,
+        node: place?.node,
+        vmid: place?.vmid,
+        upid: task?.upid ?? ended?.upid,
+      },
+    })
+    if (row.orphanOf === undefined) await publish(failedEvent(row))
+    await ledger.save(patched(row, { step: undefined, phase: 'Failed', turn: turn + 1 }), token)
+    return { ...decided('failed', reason), code }
+  }
+
+  return { finish, report }
+}
+
+/** The timeline with the step that the row leaves; bounded, the oldest go first. */
+export function timelineOf(row: Row, outcome: string, now: number): TimelineEntry[] {
+  if (row.step === undefined) return row.timeline
+  const entry = { step: row.step, at: row.since, ms: now - row.since, outcome: row.problem?.code ?? outcome }
+  return [...row.timeline, entry].slice(-TIMELINE_LENGTH)
+}
+
+/** What a tombstone no longer tells: nothing of it is there. */
+const nothingLeft = {
+  place: undefined,
+  placedOn: undefined,
+  cloned: undefined,
+  ended: undefined,
+  seed: undefined,
+  seededOn: undefined,
+  swept: undefined,
+  sweeping: undefined,
+  address: undefined,
+  endpoint: undefined,
+  unsettledUntil: undefined,
+  failedStep: undefined,
+  expiresAt: undefined,
+}
