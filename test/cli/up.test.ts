@@ -49,7 +49,9 @@ async function simulated(list: 'vms' | 'volumes'): Promise<string> {
 }
 
 describe('egress up', () => {
-  it('takes a wish to a proxy that serves, shows it, tells of it, and takes it back to nothing', async () => {
+  it('takes a wish to a proxy that serves, shows it, tells of it, and takes it back to nothing', {
+    timeout: 240_000,
+  }, async () => {
     const listening = here('events', '--json', '--count', '2')
     const made = await here('request', '--name', 'shop', '--zone', 'lab-1', '--image', 'debian-12', '--wait')
     expect(made).toMatchObject({ code: 0 })
@@ -138,7 +140,7 @@ describe('egress up', () => {
     expect(gone.err).toContain("Configuration file 'nodes/pve1/qemu-server/101.conf' does not exist")
   })
 
-  it('ends at Ctrl-C, and the next start has its addresses and its data', async () => {
+  it('ends at Ctrl-C, and the next start has its addresses and its data', { timeout: 240_000 }, async () => {
     const before = running()
     const requested = await here('request', '--name', 'kept', '--zone', 'lab-1', '--image', 'debian-12')
     const uid = requested.out.trim()
