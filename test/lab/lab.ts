@@ -6,11 +6,11 @@ import { cycle as createCycle } from '../../functions/create/steps.ts'
 import * as deleteEvent from '../../functions/delete/event.ts'
 import { judge as judgeDelete } from '../../functions/delete/judge.ts'
 import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
-import { parseConfig } from '../../lib/config.ts'
+import { type Config, parseConfig } from '../../lib/config.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
 import { assemble, leaseMs, type Surroundings } from '../../lib/function.ts'
 import type { Probe } from '../../lib/probe.ts'
-import { type CallLog, createProxmox } from '../../lib/proxmox/index.ts'
+import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
 import type { UserDataStore } from '../../lib/user-data.ts'
 import type { Decision, Worker } from '../../lib/worker.ts'
@@ -36,7 +36,14 @@ export type LabOptions = {
   /** Over the one cluster of the configuration. */
   cluster?: Record<string, unknown>
   passwords?: Record<string, string>
+  /** Stands between the functions and the world, so that a test can kill, repeat or delay whatever they do. */
+  interpose?: (outside: Outside) => Outside
+  /** By how much the clock of whoever asks is wrong; the queue's and Proxmox's never are. */
+  skewMs?: () => number
 }
+
+/** All that the functions reach of the world. */
+export type Outside = { surroundings: Surroundings; exchange: Exchange }
 
 /** A whole installation on a virtual clock: the real functions, fakes of AWS, a simulated cluster without sockets. */
 export type Lab = {
@@ -49,6 +56,8 @@ export type Lab = {
   decisions: (Decision & { ms: number })[]
   calls: CallLog[]
   world: ReturnType<typeof defaultWorld>
+  config: Config
+  workers: Record<Side, Worker>
   request(uid: string, over?: Record<string, unknown>): void
   remove(uid: string): void
   /** Hands out what is visible, advancing the clock, until `done` holds or nothing moves any more. */
@@ -62,7 +71,7 @@ export type Lab = {
 export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const { version = 9, nodes = 3 } = options
   const clock = createVirtualClock()
-  const now = () => clock.now()
+  const now = () => clock.now() + (options.skewMs?.() ?? 0)
   const world = options.world ?? defaultWorld({ version, nodes })
   const guests = inProcessGuests({ clock, bootMs: 20_000 })
   const sim = createSim({ world, clock, guests, random: seeded(7) })
@@ -70,11 +79,11 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const settleMs = config.timings.settleSeconds * 1000
   const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs, now })
   const claims = createMemoryClaims(now)
-  const queues = createMemoryQueues(now, 6 * config.timings.functionTimeoutSeconds * 1000)
+  const queues = createMemoryQueues(() => clock.now(), 6 * config.timings.functionTimeoutSeconds * 1000)
   const outcomes: OutcomeEvent[] = []
   const decisions: (Decision & { ms: number })[] = []
   const calls: CallLog[] = []
-  const surroundings: Surroundings = {
+  const inside: Surroundings = {
     config,
     ledger,
     claims,
@@ -90,11 +99,13 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     random: seeded(11),
     sleep: (ms) => clock.sleep(ms),
   }
+  const outside = { surroundings: inside, exchange: inProcess(sim) }
+  const { surroundings, exchange } = options.interpose?.(outside) ?? outside
   const connect = () =>
     createProxmox({
       endpoints: world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name })),
       token: { get: async () => [world.tokens.egress] },
-      exchange: inProcess(sim),
+      exchange,
       now,
       onCall: (entry) => void calls.push(entry),
     })
@@ -117,7 +128,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     const called = clock.after(config.timings.functionTimeoutSeconds * 1000 - 5000, () => abort.abort())
     const invocation = {
       signal: abort.signal,
-      mutateUntilMs: now() + config.timings.functionTimeoutSeconds * 1000 - 7000,
+      mutateUntilMs: clock.now() + config.timings.functionTimeoutSeconds * 1000 - 7000,
     }
     await Promise.all(
       deliveries.map(async (delivery) => {
@@ -140,6 +151,8 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     decisions,
     calls,
     world,
+    config,
+    workers,
     request(uid, over = {}) {
       const { spec, ...rest } = over
       const event = {
@@ -153,7 +166,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     },
     remove: (uid) => queues.publish('delete', JSON.stringify({ type: 'ProxyDeletionRequested', uid })),
     async run(done = () => false, limitMs = 48 * 3600_000) {
-      const until = now() + limitMs
+      const until = clock.now() + limitMs
       while (!(await done())) {
         const busy = await clock.until(Promise.all([deliver('create'), deliver('delete')]))
         if (busy.includes(true)) continue
@@ -161,7 +174,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
         if (next === undefined) return
         if (next > until)
           throw new Error(`not done by ${limitMs} ms: ${JSON.stringify(ledger.rows(), null, 1)}`)
-        await clock.advance(Math.max(0, next - now()))
+        await clock.advance(Math.max(0, next - clock.now()))
       }
     },
     row: (uid) => ledger.rows().find((row) => row.uid === uid),
