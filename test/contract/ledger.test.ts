@@ -256,3 +256,58 @@ defineLedgerContract(
   },
   () => aws.close(),
 )
+
+describe('a ledger whose network loses answers', () => {
+  let aws: LocalAws
+  let lose = 0
+
+  beforeAll(async () => {
+    aws = await openLocalAws()
+    const { requestHandler } = aws.tables.config
+    const handle = requestHandler.handle.bind(requestHandler)
+    requestHandler.handle = async (request, options) => {
+      const answer = await handle(request, options)
+      if (lose === 0) return answer
+      lose -= 1
+      // What the SDK itself throws for a connection that is cut; it sends such a request again.
+      throw Object.assign(new Error('socket hang up'), { name: 'TimeoutError' })
+    }
+  })
+  afterAll(() => aws.close())
+
+  it('has what it took and saved, though the SDK’s repetition fails its own condition', async () => {
+    const table = aws.emulators.tables.proxies
+    const ledger = createLedger({ client: aws.tables, table, leaseMs: LEASE_MS, settleMs: SETTLE_MS })
+    lose = 1
+    const first = await ledger.take('a', event)
+    expect(first).toMatchObject({ kind: 'taken', row: { uid: 'a', turn: 0 } })
+    if (first.kind !== 'taken') return
+    lose = 1
+    await ledger.save(aRow(), first.token)
+    lose = 1
+    const second = await ledger.take('a', byTurn(3))
+    expect(second).toMatchObject({ kind: 'taken', row: aRow() })
+    if (second.kind !== 'taken') return
+    lose = 1
+    await ledger.release('a', second.token)
+    expect(lose).toBe(0)
+    expect((await ledger.take('a', byTurn(3))).kind).toBe('taken')
+  })
+
+  it('has the lease it took over, counted once', async () => {
+    const table = aws.emulators.tables.proxies
+    let now = NOW
+    const ledger = createLedger({
+      client: aws.tables,
+      table,
+      leaseMs: LEASE_MS,
+      settleMs: SETTLE_MS,
+      now: () => now,
+    })
+    await ledger.take('b', event)
+    now += LEASE_MS + 1
+    lose = 2
+    expect(await ledger.take('b', event)).toMatchObject({ kind: 'taken', row: { deliveries: 1 } })
+    expect(lose).toBe(0)
+  })
+})

@@ -1,0 +1,125 @@
+import { ConditionalCheckFailedException, DynamoDBClient } from '@aws-sdk/client-dynamodb'
+import {
+  DeleteCommand,
+  DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  QueryCommand,
+} from '@aws-sdk/lib-dynamodb'
+import { marshall } from '@aws-sdk/util-dynamodb'
+import { mockClient } from 'aws-sdk-client-mock'
+import 'aws-sdk-client-mock-vitest/extend'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { createClaims, slotPartition } from '../../lib/claims.ts'
+import { countOn } from '../../lib/listing.ts'
+import { aConfig } from './a-config.ts'
+import { aPlace, NOW } from './a-row.ts'
+
+const dynamo = mockClient(DynamoDBDocumentClient)
+const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region: 'x' }))
+const claims = createClaims({ client, table: 'claims', now: () => NOW })
+
+const conditionFailed = (item?: object) =>
+  new ConditionalCheckFailedException({ message: 'no', $metadata: {}, ...(item && { Item: marshall(item) }) })
+
+beforeEach(() => {
+  dynamo.reset()
+})
+
+describe('claims: a condition that failed', () => {
+  it.each([
+    ['in the exception', true],
+    ['by a read', false],
+  ])('is compared with our own name, found %s, before it is believed', async (_, inException) => {
+    const found = (owner: string) => {
+      dynamo.on(PutCommand).rejects(conditionFailed(inException ? { owner } : undefined))
+      dynamo.on(GetCommand).resolves({ Item: { owner } })
+    }
+    found('a')
+    expect(await claims.takeVmid('lab', 5001, 'a')).toBe(true)
+    found('b')
+    expect(await claims.takeVmid('lab', 5001, 'a')).toBe(false)
+  })
+
+  it('of a freeing means that it is another’s: nothing is to be done', async () => {
+    dynamo.on(DeleteCommand).rejects(conditionFailed({ owner: 'b' }))
+    await expect(claims.freeVmid('lab', 5001, 'a')).resolves.toBeUndefined()
+  })
+})
+
+describe('claims: trouble at AWS', () => {
+  it('is handed up', async () => {
+    dynamo.on(PutCommand).rejects(new Error('slow down'))
+    dynamo.on(DeleteCommand).rejects(new Error('slow down'))
+    dynamo.on(QueryCommand).rejects(new Error('slow down'))
+    await expect(claims.takeVmid('lab', 5001, 'a')).rejects.toThrow('slow down')
+    await expect(claims.freeVmid('lab', 5001, 'a')).rejects.toThrow('slow down')
+    await expect(claims.takeSlot('clone#x', 1, 'a')).rejects.toThrow('slow down')
+    await expect(claims.suspect('x', {})).rejects.toThrow('slow down')
+  })
+})
+
+describe('claims: lists', () => {
+  it('are read to their last page', async () => {
+    const claim = (sort: string) => ({ partition: 'vmid#lab', sort, owner: 'a' })
+    dynamo
+      .on(QueryCommand)
+      .resolvesOnce({ Items: [claim('5001')], LastEvaluatedKey: { sort: '5001' } })
+      .resolvesOnce({ Items: [], LastEvaluatedKey: { sort: '5002' } })
+      .resolves({ Items: [claim('5003')] })
+    expect(await claims.vmidsOf('a')).toEqual([
+      { cluster: 'lab', vmid: 5001 },
+      { cluster: 'lab', vmid: 5003 },
+    ])
+    expect(dynamo).toHaveReceivedLastCommandWith(QueryCommand, {
+      IndexName: 'byOwner',
+      ExclusiveStartKey: { sort: '5002' },
+    })
+  })
+
+  it('of slots are read consistently: the index could hide one just taken', async () => {
+    dynamo.on(QueryCommand).resolves({ Items: [] })
+    await claims.takeSlot('clone#lab#vmdata', 1, 'a')
+    expect(dynamo).toHaveReceivedCommandWith(QueryCommand, { ConsistentRead: true })
+  })
+
+  it('count rows on a node to the last page', async () => {
+    dynamo
+      .on(QueryCommand)
+      .resolvesOnce({ Count: 3, LastEvaluatedKey: { uid: 'c' } })
+      .resolves({ Count: 2 })
+    expect(await countOn(client, 'proxies')('lab', 'pve1')).toBe(5)
+    expect(dynamo).toHaveReceivedNthCommandWith(QueryCommand, 2, {
+      TableName: 'proxies',
+      IndexName: 'byNode',
+      Select: 'COUNT',
+      ExpressionAttributeValues: { ':placedOn': 'lab/pve1' },
+      ExclusiveStartKey: { uid: 'c' },
+    })
+  })
+})
+
+describe('claims: suspects', () => {
+  it('expire by themselves, and cannot pass for another item', async () => {
+    await claims.suspect('seed#x', { kind: 'seed', partition: 'vmid#lab', sort: '1' })
+    expect(dynamo).toHaveReceivedCommandExactlyOnceWith(PutCommand, {
+      TableName: 'claims',
+      Item: {
+        kind: 'seed',
+        partition: 'suspect',
+        sort: 'seed#x',
+        seenAt: NOW,
+        purgeAt: NOW / 1000 + 14 * 86_400,
+      },
+    })
+  })
+})
+
+describe('slots', () => {
+  it('are counted by storage, of one node unless all see the same', () => {
+    const cluster = aConfig().clusters.lab
+    if (!cluster) throw new Error('the small configuration has a cluster')
+    expect(slotPartition(aPlace, cluster)).toBe('clone#lab#vmdata#pve1')
+    expect(slotPartition(aPlace, { ...cluster, storageShared: true })).toBe('clone#lab#vmdata')
+  })
+})
