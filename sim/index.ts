@@ -4,7 +4,7 @@ import { simTasks, simVms, simVolumes } from './engine/shown.ts'
 import { createFront } from './http/front.ts'
 import type { Sim, SimOptions } from './types.ts'
 
-export { listenAdmin } from './admin.ts'
+export { type Admin, listenAdmin } from './admin.ts'
 export { createVirtualClock, realClock } from './clock.ts'
 export { type DefaultWorld, defaultWorld } from './default-world.ts'
 export { silentGuests } from './engine/guests.ts'

@@ -344,7 +344,12 @@ export type Sim = {
     host?: string
     ports?: Record<string, number>
   }): Promise<{ endpoints: { node: string; url: string; fingerprint: string }[]; ca: string }>
-  faults: { add(rule: FaultRule): string; remove(id: string): void; list(): FaultRule[]; clear(): void }
+  faults: {
+    add(rule: FaultRule): string
+    remove(id: string): void
+    list(): (FaultRule & { id: string; struck: number })[]
+    clear(): void
+  }
   nodes(): { name: string; state: NodeState }[]
   setNode(name: string, state: NodeState): void
   /** Stops or starts one daemon of a node. */

@@ -1,9 +1,10 @@
-import { deleteProgram, uploadProgram } from './api-storages.ts'
+import { uploadProgram } from './upload.ts'
 import { cloneProgram } from './vm-clone.ts'
 import { configProgram } from './vm-config.ts'
 import { destroyProgram } from './vm-destroy.ts'
 import { shutdownProgram, startProgram, stopProgram } from './vm-power.ts'
 import { resizeProgram } from './vm-resize.ts'
+import { deleteProgram } from './volume-delete.ts'
 
 /** What each type of task does. */
 export const programs = {

@@ -2,6 +2,7 @@ import { type Cluster, confMissing, lockOn, lockTimeout, nodeOf, vmLock, vmOn } 
 import { drivesOf, hasVolume, isCdrom, isCloudInit } from './drives.ts'
 import { type Ctx, type Endpoint, flag, mustHave, reply, vmidOf } from './endpoint.ts'
 import { die, PveError, refuseParams } from './errors.ts'
+import { end, lock, next, type Program, type Run } from './program.ts'
 import type { Vm } from './state.ts'
 import {
   activeStorage,
@@ -14,7 +15,6 @@ import {
   volumeIdOf,
   volumesOf,
 } from './storage.ts'
-import { end, lock, next, type Program, type Run } from './tasks.ts'
 import { checkLock, checkProtection } from './vm-lock.ts'
 
 type DestroyData = { vmid: number; purge: boolean; unreferenced: boolean }

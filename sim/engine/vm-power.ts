@@ -14,9 +14,9 @@ import {
 } from './endpoint.ts'
 import { die, refuseParams } from './errors.ts'
 import { parseNet } from './net.ts'
+import { end, type Go, lock, next, type Program, type Run } from './program.ts'
 import type { Vm } from './state.ts'
 import { activeStorage, findVolume, parseVolumeId } from './storage.ts'
-import { end, type Go, lock, next, type Program, type Run } from './tasks.ts'
 import { checkLock } from './vm-lock.ts'
 
 type PowerData = { vmid: number; timeoutSeconds?: number; forceStop?: boolean; wasSuspended?: boolean }

@@ -3,9 +3,9 @@ import { confMissing, lockOn, lockTimeout, vmLock, vmOn } from './cluster.ts'
 import { formatSize, isCdrom, parseDrive, parseSize, printDrive } from './drives.ts'
 import { type Ctx, type Endpoint, flag, maybeText, mustHave, reply, text, vmidOf } from './endpoint.ts'
 import { die, forbid, refuseParams } from './errors.ts'
+import { end, lock, next, type Program } from './program.ts'
 import { digestOf } from './state.ts'
 import { findVolume, parseVolumeId, pathOf, storageConfig } from './storage.ts'
-import { end, lock, next, type Program } from './tasks.ts'
 import { checkLock } from './vm-lock.ts'
 
 type ResizeData = { vmid: number; disk: string; size: string; digest?: string; sizeBytes?: number }
