@@ -54,9 +54,7 @@ export function createSecrets(options: {
     async parameter(name) {
       if (!('file' in parameters)) return read({ ssm: name })
       const text = await read({ file: parameters.file })
-      const values: unknown = text === undefined ? {} : parse(text)
-      const value =
-        typeof values === 'object' && values !== null ? new Map(Object.entries(values)).get(name) : undefined
+      const value = text === undefined ? undefined : entriesOf(text, parameters.file).get(name)
       return value === undefined ? undefined : String(value)
     },
   }
@@ -67,6 +65,16 @@ async function fromFile(path: string): Promise<string | undefined> {
     return (await readFile(path, 'utf8')).trim()
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    throw unreadable(`file ${path}`, cause)
+  }
+}
+
+function entriesOf(text: string, path: string): Map<string, unknown> {
+  try {
+    const values: unknown = parse(text)
+    return new Map(typeof values === 'object' && values !== null ? Object.entries(values) : [])
+  } catch (cause) {
+    // The parser's own words quote the line that it stumbled over.
     throw unreadable(`file ${path}`, cause)
   }
 }
