@@ -82,23 +82,22 @@ const text = (value: string) => ({ DataType: 'String', StringValue: value })
 
 const MAX_PROBLEM_BYTES = 4096
 
-/** SQS refuses attributes with control characters, and all attributes of a message count towards its size. */
+/** SQS refuses some characters and a terminal obeys some, and all attributes of a message count towards its size. */
 function problemText(problem: Record<string, unknown>): string {
-  const whole = JSON.stringify(problem)
-  if (Buffer.byteLength(whole) <= MAX_PROBLEM_BYTES) return clean(whole)
+  const whole = textOf(problem)
+  if (Buffer.byteLength(whole) <= MAX_PROBLEM_BYTES) return whole
   const reason = String(problem.reason ?? '')
   // Cut by code points, so that no half character is left.
-  const short = JSON.stringify({
+  const short = textOf({
     ...problem,
     reason: `${[...reason].slice(0, 500).join('')}…`,
     hint: undefined,
   })
-  return clean(
-    Buffer.byteLength(short) <= MAX_PROBLEM_BYTES
-      ? short
-      : JSON.stringify({ reason: 'too long to be shown' }),
-  )
+  return Buffer.byteLength(short) <= MAX_PROBLEM_BYTES ? short : textOf({ reason: 'too long to be shown' })
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters SQS refuses
-const clean = (value: string) => value.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ' ')
+/** JSON whose texts hold no control characters; within JSON they would only be escaped, and come back when it is read. */
+const textOf = (problem: Record<string, unknown>) =>
+  JSON.stringify(problem, (_, value: unknown) => (typeof value === 'string' ? clean(value) : value))
+
+const clean = (value: string) => value.replace(/(?![\t\n\r])[\p{Cc}\ufffe\uffff]/gu, ' ')

@@ -1,0 +1,139 @@
+import type { Context, SQSEvent, SQSRecord } from 'aws-lambda'
+import { describe, expect, it } from 'vitest'
+import { batchHandler } from '../../lib/lambda.ts'
+import type { Invocation } from '../../lib/life-cycle.ts'
+import type { Delivery } from '../../lib/queue.ts'
+import type { Worker } from '../../lib/worker.ts'
+import { createMemoryQueues } from '../fakes/queues.ts'
+
+const attributes = {
+  ApproximateReceiveCount: '3',
+  SentTimestamp: '0',
+  SenderId: 'x',
+  ApproximateFirstReceiveTimestamp: '0',
+}
+const record = (messageId: string, over: Partial<SQSRecord> = {}): SQSRecord => ({
+  messageId,
+  receiptHandle: `receipt-${messageId}`,
+  body: messageId,
+  attributes,
+  messageAttributes: {},
+  md5OfBody: '',
+  eventSource: 'aws:sqs',
+  eventSourceARN: 'arn:aws:sqs:x:1:create',
+  awsRegion: 'x',
+  ...over,
+})
+const batch = (...ids: string[]): SQSEvent => ({ Records: ids.map((id) => record(id)) })
+const failed = (...ids: string[]) => ({
+  batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })),
+})
+
+function open(
+  worker: Worker,
+  { leftMs = 60_000, showAgainIn }: { leftMs?: number; showAgainIn?: () => Promise<void> } = {},
+) {
+  const shown: [string, number][] = []
+  const errors: [unknown, string][] = []
+  const queues = {
+    ...createMemoryQueues(() => 0, 1000),
+    async showAgainIn(_: unknown, { messageId }: Delivery, seconds: number) {
+      shown.push([messageId, seconds])
+      await showAgainIn?.()
+    },
+  }
+  const handler = batchHandler({
+    side: 'create',
+    worker,
+    queues,
+    onError: (error, id) => errors.push([error, id]),
+  })
+  // The handler looks at no other part of a context.
+  const context = { awsRequestId: 'r', getRemainingTimeInMillis: () => leftMs } as Context
+  return { run: (event: SQSEvent) => handler(event, context), shown, errors }
+}
+const acknowledge = async () => ({ kind: 'acknowledge' }) as const
+
+describe('batch handler', () => {
+  it('reports nothing where every record is done with', async () => {
+    const { run, shown } = open(acknowledge)
+    expect(await run(batch('a', 'b', 'c'))).toEqual(failed())
+    expect(shown).toEqual([])
+    expect(await run(batch())).toEqual(failed())
+  })
+
+  it('reports those that are to come again, and says when', async () => {
+    const { run, shown } = open(async ({ body }) =>
+      body === 'b' ? { kind: 'back', seconds: 7 } : { kind: 'acknowledge' },
+    )
+    expect(await run(batch('a', 'b', 'c'))).toEqual(failed('b'))
+    expect(shown).toEqual([['b', 7]])
+  })
+
+  it('lets a record that throws hurt no neighbour, and shows it again', async () => {
+    const { run, shown, errors } = open(async ({ body }) => {
+      if (body === 'b') throw new Error('out of the blue')
+      return { kind: 'acknowledge' }
+    })
+    expect(await run(batch('a', 'b', 'c'))).toEqual(failed('b'))
+    expect(errors).toEqual([[new Error('out of the blue'), 'b']])
+    // Third receive: 1 s doubled twice, the jitter over the upper half.
+    expect(shown).toEqual([['b', expect.toSatisfy((seconds: number) => seconds >= 2 && seconds <= 4)]])
+  })
+
+  it('reports every record where the handler itself fails', async () => {
+    const { run } = open(async () => ({ kind: 'back', seconds: 1 }), {
+      showAgainIn: () => Promise.reject(new Error('no')),
+    })
+    expect(await run(batch('a', 'b'))).toEqual(failed('a', 'b'))
+  })
+
+  it('hands the worker what it needs of a record', async () => {
+    const seen: Delivery[] = []
+    const { run } = open(async (delivery) => {
+      seen.push(delivery)
+      return { kind: 'acknowledge' }
+    })
+    await run({
+      Records: [record('a'), record('b', { attributes: { ...attributes, ApproximateReceiveCount: '' } })],
+    })
+    expect(seen).toEqual([
+      { messageId: 'a', body: 'a', receiptHandle: 'receipt-a', receiveCount: 3 },
+      { messageId: 'b', body: 'b', receiptHandle: 'receipt-b', receiveCount: 1 },
+    ])
+  })
+
+  it('works on the records of a batch at once', async () => {
+    let present = 0
+    let most = 0
+    const { run } = open(async () => {
+      most = Math.max(most, ++present)
+      await new Promise((resolve) => setImmediate(resolve))
+      present -= 1
+      return { kind: 'acknowledge' }
+    })
+    await run(batch('a', 'b', 'c'))
+    expect(most).toBe(3)
+  })
+
+  it('cuts calls before the invocation ends, and starts no change shortly before the cut', async () => {
+    let seen: Invocation | undefined
+    const watching: Worker = async (_, invocation) => {
+      seen = invocation
+      return { kind: 'acknowledge' }
+    }
+    const before = Date.now()
+    await open(watching, { leftMs: 60_000 }).run(batch('a'))
+    const mutateForMs = (seen?.mutateUntilMs ?? 0) - before
+    expect(mutateForMs).toBeGreaterThanOrEqual(53_000)
+    expect(mutateForMs).toBeLessThan(53_000 + (Date.now() - before) + 1)
+    expect(seen?.signal.aborted).toBe(false)
+
+    const untilCut: Worker = async (_, { signal, mutateUntilMs }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      expect(Date.now()).toBeGreaterThanOrEqual(mutateUntilMs)
+      return { kind: 'acknowledge' }
+    }
+    expect(await open(untilCut, { leftMs: 5010 }).run(batch('a'))).toEqual(failed())
+  })
+})
