@@ -76,7 +76,8 @@ async function onTerminal(
         return gates[index]?.promise
       },
     })),
-    { concurrent: false, rendererOptions: { timer: PRESET_TIMER } },
+    // How Ctrl-C ends things is ours to say: listr2 would end the process there and then.
+    { concurrent: false, registerSignalListeners: false, rendererOptions: { timer: PRESET_TIMER } },
   )
   const shown = list.run().catch(() => undefined)
   try {

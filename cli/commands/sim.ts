@@ -35,7 +35,11 @@ export const simCommand = (context: Context) =>
           requiresArg: true,
           describe: 'how many nodes (3)',
         })
-        .option('state', { type: 'string', default: '.egress/sim-listen', describe: 'folder where its state lives' })
+        .option('state', {
+          type: 'string',
+          default: '.egress/sim-listen',
+          describe: 'folder where its state lives',
+        })
         .option('host-reset', {
           type: 'boolean',
           default: false,
