@@ -221,8 +221,6 @@ export type Durations = {
   destroyMs: number
   resizeMs: number
   configMs: number
-  /** Until a silent built-in guest would answer; guests of a factory know their own time. */
-  bootMs: number
   /** From forking a worker until it runs. */
   forkMs: number
 }

@@ -28,7 +28,6 @@ const usual: Durations = {
   destroyMs: 150,
   resizeMs: 150,
   configMs: 20,
-  bootMs: 5000,
   forkMs: 10,
 }
 

@@ -4,7 +4,7 @@ import type { Conf } from './state.ts'
 export type Drive = { slot: string; file: string; options: Record<string, string> }
 
 /** Slots in the order PVE falls back on when no boot order is given. Source: qemu-server Drive.pm valid_drive_names. */
-export const driveSlots: string[] = [
+const driveSlots: string[] = [
   ...numbered('ide', 4),
   ...numbered('scsi', 31),
   ...numbered('virtio', 16),

@@ -66,7 +66,5 @@ export function createLocks(clock: SimClock) {
       grant(lock)
       if (lock.holders.length === 0 && lock.queue.length === 0) locks.delete(name)
     },
-
-    isHeld: (name: string): boolean => (locks.get(name)?.holders.length ?? 0) > 0,
   }
 }

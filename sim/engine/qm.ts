@@ -4,7 +4,7 @@ import { die, PveError } from './errors.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
 
-export type QmResult = { exitCode: number; stdout: string; stderr: string }
+type QmResult = { exitCode: number; stdout: string; stderr: string }
 
 type Args = { words: string[]; options: Record<string, string> }
 

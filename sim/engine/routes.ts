@@ -26,9 +26,9 @@ const endpoints: Endpoint[] = [
   destroyEndpoint,
 ]
 
-export type Route = { endpoint: Endpoint; schema: EndpointSchema; parts: string[] }
+type Route = { endpoint: Endpoint; schema: EndpointSchema; parts: string[] }
 export type Match = { route: Route; pathParams: Record<string, string> }
-export type Routes = { find(method: string, path: string): Match | undefined; configOptions: Set<string> }
+type Routes = { find(method: string, path: string): Match | undefined; configOptions: Set<string> }
 
 /** The endpoints with the parameters they have in that version. */
 export function createRoutes(version: 8 | 9): Routes {

@@ -28,7 +28,7 @@ export type EndpointSchema = {
   parameters: Record<string, ParamSchema>
 }
 
-export type FormatSchema = { regex?: string; flags?: string; error?: string; minLength?: number }
+type FormatSchema = { regex?: string; flags?: string; error?: string; minLength?: number }
 
 type SchemaFile = { formats: Record<string, FormatSchema>; endpoints: EndpointSchema[] }
 

@@ -3,7 +3,7 @@ import type { Cluster } from './cluster.ts'
 import { die } from './errors.ts'
 import { type Volume, volumeKey } from './state.ts'
 
-export type VolumeId = { storage: string; name: string }
+type VolumeId = { storage: string; name: string }
 
 /** @throws {PveError} as pve-storage Storage.pm storage_config. */
 export function storageConfig(cluster: Cluster, id: string): WorldStorage {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { writeAtomically } from './blobs.ts'
 import type { State, Task } from './state.ts'
 
-export type Store = { load(): State | undefined; save(state: State): void }
+type Store = { load(): State | undefined; save(state: State): void }
 
 /** The cluster on disk: its state in one file, and the tasks that have ended one a line in another. */
 export function createStore(stateDir: string | undefined): Store {

@@ -213,20 +213,6 @@ export function createTasks(cluster: () => Cluster, programs: Record<string, Any
       return upid
     },
 
-    /** Settles once the task has ended. */
-    ended(upid: string): Promise<Task> {
-      const { state, clock } = cluster()
-      return new Promise((resolve) => {
-        const look = () => {
-          const task = state.tasks[upid]
-          if (!task) throw new Error(`no such task: ${upid}`)
-          if (task.endMs !== undefined) resolve(task)
-          else clock.after(20, look)
-        }
-        look()
-      })
-    },
-
     kill(upid: string, how: 'TERM' | 'KILL' | 'tool'): void {
       const task = cluster().state.tasks[upid]
       if (!task) throw new Error(`no such task: ${upid}`)

@@ -32,6 +32,5 @@ export function createWorkers() {
         leave(node)
       }
     },
-    busy: (node: string): number => busy.get(node) ?? 0,
   }
 }

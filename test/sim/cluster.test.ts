@@ -83,7 +83,7 @@ describe('workers and locks', () => {
     await clock.until(Promise.all(silent))
   })
 
-  it('gives up on the eleventh slow allocation of a storage', async () => {
+  it('gives up on allocations that wait more than ten seconds for their storage', async () => {
     const { sim, clock, admin } = openSim({ durations: { storageLockMs: 1500, linkedCloneMs: 10 } })
     for (let vmid = 101; vmid <= 110; vmid++)
       await admin('POST', '/nodes/pve1/qemu/9000/clone', { newid: String(vmid), full: '0' })

@@ -11,20 +11,26 @@ export type Answer = {
   tookMs: number
 }
 
-type Options = Omit<SimOptions, 'world'> & { version?: 8 | 9; nodes?: number; world?: SimOptions['world'] }
+type Options = Omit<SimOptions, 'world'> & {
+  version?: 8 | 9
+  nodes?: number
+  /** Another world than the default one, with the tokens to call it by. */
+  world?: SimOptions['world']
+  tokens?: { egress: string; admin: string }
+}
 
 /** A simulator under a clock of its own, and an `api` that moves the clock until the answer is there. */
-export function openSim({ version = 9, nodes = 3, ...options }: Options = {}) {
+export function openSim({ version = 9, nodes = 3, tokens, ...options }: Options = {}) {
   const clock = createVirtualClock()
   const known = defaultWorld({ version, nodes })
   const sim = createSim({ world: known, clock, random: seededRandom(1), ...options })
-  const api = caller(sim, clock, known.tokens.egress)
+  const { egress, admin } = tokens ?? known.tokens
   return {
     sim,
     clock,
     world: known,
-    api,
-    admin: caller(sim, clock, known.tokens.admin),
+    api: caller(sim, clock, egress),
+    admin: caller(sim, clock, admin),
     task: taskEnd(sim, clock),
   }
 }
