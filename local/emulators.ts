@@ -15,6 +15,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs'
 import { ACCOUNT, credentials, REGION } from './account.ts'
+import { createOpened } from './opened.ts'
 import { onItsPort, type Ports } from './ports.ts'
 import { serveQueues } from './queue-server.ts'
 import {
@@ -46,24 +47,27 @@ export async function startEmulators(options: {
   functionTimeoutSeconds: number
 }): Promise<Emulators> {
   const { folder, ports } = options
-  const tableServer = await onItsPort(ports, 'dynamodb', (port) =>
-    serveTables({ folder: join(folder, 'dynamodb'), port }),
-  )
-  const queueServer = await onItsPort(ports, 'sqs', (port) =>
-    serveQueues({ folder: join(folder, 'sqs'), port }),
-  )
-  const dynamodb = `http://127.0.0.1:${tableServer.port}`
-  const sqs = `http://127.0.0.1:${queueServer.port}`
-  await createTables(dynamodb)
-  const made = await createQueuesAndTopic(sqs, visibilitySeconds(options.functionTimeoutSeconds))
-  return {
-    endpoints: { dynamodb, sqs, sns: sqs },
-    tables: { proxies: 'proxies', claims: 'claims' },
-    ...made,
-    async close() {
-      await queueServer.close()
-      await tableServer.close()
-    },
+  const opened = createOpened()
+  try {
+    const tableServer = opened.add(
+      await onItsPort(ports, 'dynamodb', (port) => serveTables({ folder: join(folder, 'dynamodb'), port })),
+    )
+    const queueServer = opened.add(
+      await onItsPort(ports, 'sqs', (port) => serveQueues({ folder: join(folder, 'sqs'), port })),
+    )
+    const dynamodb = `http://127.0.0.1:${tableServer.port}`
+    const sqs = `http://127.0.0.1:${queueServer.port}`
+    await createTables(dynamodb)
+    const made = await createQueuesAndTopic(sqs, visibilitySeconds(options.functionTimeoutSeconds))
+    return {
+      endpoints: { dynamodb, sqs, sns: sqs },
+      tables: { proxies: 'proxies', claims: 'claims' },
+      ...made,
+      close: opened.close,
+    }
+  } catch (error) {
+    await opened.close()
+    throw error
   }
 }
 

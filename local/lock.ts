@@ -19,7 +19,7 @@ export class FolderInUse extends Error {
  * has let go of it, and no number of a process long gone can keep anyone out.
  * @throws {FolderInUse} naming the holder
  */
-export function lockFolder(folder: string): { release(): void } {
+export function lockFolder(folder: string): { close(): void } {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const pidFile = join(folder, 'up.pid')
   const database = new DatabaseSync(join(folder, 'lock.db'))
@@ -33,7 +33,7 @@ export function lockFolder(folder: string): { release(): void } {
     throw error
   }
   writeAtomically(pidFile, `${process.pid}\n`)
-  return { release: () => database.close() }
+  return { close: () => database.close() }
 }
 
 function readPid(path: string): number | undefined {

@@ -10,6 +10,7 @@ import {
   type Sim,
   type World,
 } from '../sim/index.ts'
+import { createOpened } from './opened.ts'
 import { onItsPort, type Ports } from './ports.ts'
 import { writeAtomically } from './write-atomically.ts'
 
@@ -68,25 +69,21 @@ export async function openCluster(options: ClusterOptions): Promise<SimulatedClu
       ...(onConsole && { onLine: onConsole }),
     }),
   })
+  const opened = createOpened()
+  opened.add(sim)
   try {
     const endpoints = await listen(sim, ports)
-    const admin = await onItsPort(ports, 'sim-admin', async (port) => {
-      const door = await listenAdmin(sim, { port })
-      return { ...door, port: Number(new URL(door.url).port) }
-    })
-    return {
-      endpoints,
-      admin: admin.url,
-      tokenFile,
-      async close() {
-        await admin.close()
-        await sim.close()
-      },
-    }
+    const admin = opened.add(await onItsPort(ports, 'sim-admin', (port) => openDoor(sim, port)))
+    return { endpoints, admin: admin.url, tokenFile, close: opened.close }
   } catch (error) {
-    await sim.close()
+    await opened.close()
     throw error
   }
+}
+
+async function openDoor(sim: Sim, port: number) {
+  const door = await listenAdmin(sim, { port })
+  return { ...door, port: Number(new URL(door.url).port) }
 }
 
 async function listen(sim: Sim, ports: Ports) {

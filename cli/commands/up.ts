@@ -85,7 +85,7 @@ export const upCommand = (context: Context) =>
         } finally {
           connection.close()
           if (signal.aborted) context.err('\nstopping: what is being worked on is finished first')
-          await up.stop()
+          await up.close()
         }
       } catch (error) {
         // Called off by a person: as asked.

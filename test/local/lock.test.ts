@@ -36,11 +36,11 @@ describe('lock', () => {
     )
     holder.kill('SIGKILL')
     await once(holder, 'exit')
-    lockFolder(folder).release()
+    lockFolder(folder).close()
   })
 
-  it('can be taken again after its release', () => {
-    lockFolder(folder).release()
-    lockFolder(folder).release()
+  it('can be taken again once it is closed', () => {
+    lockFolder(folder).close()
+    lockFolder(folder).close()
   })
 })
