@@ -31,7 +31,7 @@ export function createSim(options: SimOptions): Sim {
     setNode: hosts.setState,
     setDaemon: hosts.setDaemon,
     hostReset: hosts.reset,
-    killTask: (upid, how) => cluster.tasks.kill(upid, how),
+    killTask: cluster.tasks.kill,
     setQemu(vmid, qmpstatus) {
       cluster.catchUp()
       const run = cluster.state.vms[vmid]?.run

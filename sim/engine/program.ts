@@ -43,7 +43,7 @@ export type Program<Data> = {
   /** The text a stage dies with when the worker gets SIGTERM in it. */
   interrupted?(run: Run<Data>, stage: string): string | undefined
   /** The same when only the tool that copies is hit. */
-  toolKilled?(run: Run<Data>, stage: string): string | undefined
+  toolKilled?(run: Run<Data>, stage: string, signal: number): string | undefined
 }
 
 // A program only ever meets the data its own fork has put there; the task keeps it as plain JSON.

@@ -1,6 +1,7 @@
 import { type Cluster, confMissing, isQuorate, vmOn } from './cluster.ts'
 import { isDriveSlot } from './drives.ts'
 import { die, PveError } from './errors.ts'
+import { migrate } from './migrate.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
 
@@ -89,6 +90,10 @@ const commands: Record<string, Command> = {
     return `update VM ${vm.vmid}: ${Object.entries(values)
       .map(([key, value]) => `-${key} ${value}`)
       .join(' ')}\n`
+  },
+  migrate(cluster, node, args) {
+    migrate(cluster, theVm(cluster, node, args), args.words[1] ?? '')
+    return ''
   },
   start: fork('qmstart', () => ({})),
   stop: fork('qmstop', () => ({})),

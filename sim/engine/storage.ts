@@ -45,8 +45,7 @@ export function parseVolumeName(
   name: string,
 ): { content: string; vmid?: number; format?: string } {
   if (isFileBased(storage)) {
-    if (/^iso\/[^/]+\.(?:iso|img)$/i.test(name))
-      return { content: 'iso', format: name.slice(-3).toLowerCase() }
+    if (/^iso\/[^/]+\.(?:iso|img)$/i.test(name)) return { content: 'iso', format: 'iso' }
     if (/^vztmpl\/[^/]+\.tar\.(?:gz|xz|zst)$/.test(name)) return { content: 'vztmpl' }
     if (/^snippets\/[^/]+$/.test(name)) return { content: 'snippets', format: 'snippet' }
     if (/^backup\/[^/]+\.(?:vma|tgz|tar)(?:\.\w+)?$/.test(name)) return { content: 'backup' }

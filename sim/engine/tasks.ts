@@ -163,7 +163,7 @@ export function createTasks(cluster: () => Cluster, programs: Record<string, Any
     clock.after(fault.killAtMs - clock.now(), () => kill(task, 'KILL'))
   }
 
-  const kill = (task: Task, how: 'TERM' | 'KILL' | 'tool'): void => {
+  const kill = (task: Task, how: 'TERM' | 'KILL' | 'tool', signal = 9): void => {
     if (task.endMs !== undefined || cluster().closed()) return
     cluster().catchUp()
     if (how === 'KILL') {
@@ -173,7 +173,7 @@ export function createTasks(cluster: () => Cluster, programs: Record<string, Any
     const program = programOf(task)
     const words =
       how === 'tool'
-        ? program.toolKilled?.(runOf(task), task.stage)
+        ? program.toolKilled?.(runOf(task), task.stage, signal)
         : (program.interrupted?.(runOf(task), task.stage) ?? 'received interrupt')
     if (words !== undefined) fail(task, new PveError(500, words))
   }
@@ -213,10 +213,10 @@ export function createTasks(cluster: () => Cluster, programs: Record<string, Any
       return upid
     },
 
-    kill(upid: string, how: 'TERM' | 'KILL' | 'tool'): void {
+    kill(upid: string, how: 'TERM' | 'KILL' | 'tool', signal?: number): void {
       const task = cluster().state.tasks[upid]
       if (!task) throw new Error(`no such task: ${upid}`)
-      kill(task, how)
+      kill(task, how, signal)
     },
 
     /** After the cluster was opened again: tasks hold their locks and go on where they were. */

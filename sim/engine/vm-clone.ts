@@ -125,7 +125,8 @@ export const cloneProgram: Program<CloneData> = {
   },
   interrupted: (run, stage) =>
     isCopying(run, stage) ? copyFailed(run, 'interrupted by signal') : 'interrupted by signal',
-  toolKilled: (run, stage) => (isCopying(run, stage) ? copyFailed(run, 'got signal 9') : undefined),
+  toolKilled: (run, stage, signal) =>
+    isCopying(run, stage) ? copyFailed(run, `got signal ${signal}`) : undefined,
 }
 
 const isCopying = (run: CloneRun, stage: string): boolean => stage === 'placed' && presentPiece(run).full

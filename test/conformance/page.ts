@@ -19,7 +19,7 @@ export function conformancePage(): string {
     sum.compared += counted.compared
     return name in elsewhere ? (elsewhere[name] ?? '') : `${counted.compared} of ${counted.total}`
   }
-  const rows = names.map((name) => `| ${name} | ${cell(8, name)} | ${cell(9, name)} |`)
+  const rows = names.map((name) => [name, cell(8, name), cell(9, name)])
   return `# How the simulator is held to the real thing
 
 Answers of the real Proxmox VE API code, 8.4 and 9.2, were recorded (test/fixtures/captures, its ORIGIN says how). The tests build
@@ -31,9 +31,7 @@ not compared.
 **${sum.compared} of ${sum.total}** exchanges are compared in \`conformance.test.ts\`; an exchange counts only then. The front is held
 to the recordings of HTTP itself by \`http-*.test.ts\`, with and without sockets.
 
-| scenario | PVE 8 | PVE 9 |
-| --- | --- | --- |
-${rows.join('\n')}
+${table([['scenario', 'PVE 8', 'PVE 9'], ...rows])}
 
 ## What is not compared, and why
 
@@ -41,6 +39,14 @@ The tests also check that these do differ: an exchange that agrees may not stand
 
 ${reasonList()}
 `
+}
+
+/** Columns of one width, as a formatter would have them. */
+function table([head = [], ...rows]: string[][]): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)))
+  const line = (row: string[]) =>
+    `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
 function reasonList(): string {

@@ -114,3 +114,47 @@ describe('workers and locks', () => {
     expect(await listed()).toMatchObject({ name: 'new' })
   })
 })
+
+describe('a VM that moves', () => {
+  it('is found on its new node, and missed on the old one in words that name the old one', async () => {
+    const { sim, clock, admin } = openSim()
+    await admin('POST', '/nodes/pve1/qemu/9000/clone', { newid: '101', name: 'mover', full: '1' })
+    await clock.runUntilIdle()
+    expect(sim.qm('pve1', ['migrate', '101', 'pve2'])).toMatchObject({ exitCode: 0 })
+    const gone = await admin('GET', '/nodes/pve1/qemu/101/config')
+    expect(gone.message).toBe("Configuration file 'nodes/pve1/qemu-server/101.conf' does not exist\n")
+    expect((await admin('GET', '/nodes/pve2/qemu/101/config')).data.name).toBe('mover')
+    const { data } = await admin('GET', '/cluster/resources?type=vm')
+    expect(data).toContainEqual(expect.objectContaining({ vmid: 101, node: 'pve2' }))
+  })
+
+  it('stays where a disc in local storage holds it', async () => {
+    const { sim, clock, admin, task } = openSim()
+    await task((await admin.upload('pve1', 'local', 'x.iso', new Uint8Array(10).fill(1))).data)
+    await admin('POST', '/nodes/pve1/qemu/9000/clone', { newid: '101', full: '1' })
+    await clock.runUntilIdle()
+    await admin('PUT', '/nodes/pve1/qemu/101/config', { ide2: 'local:iso/x.iso,media=cdrom' })
+    expect(sim.qm('pve1', ['migrate', '101', 'pve2']).stderr).toMatch(
+      /can't migrate local disk 'local:iso\/x\.iso': local cdrom image/,
+    )
+    expect(sim.vms().find((vm) => vm.vmid === 101)?.node).toBe('pve1')
+  })
+})
+
+it('lives three hundred lives of VMs in hours of its own and seconds of ours', async () => {
+  const { sim, clock, admin } = openSim()
+  for (let vmid = 101; vmid <= 400; vmid++) {
+    const node = `pve${1 + (vmid % 3)}`
+    const template = 9000 + (vmid % 3)
+    await admin('POST', `/nodes/${node}/qemu/${template}/clone`, { newid: String(vmid), full: '0' })
+    await clock.advance(60_000)
+    await admin('POST', `/nodes/${node}/qemu/${vmid}/status/start`)
+    await clock.advance(60_000)
+    await admin('POST', `/nodes/${node}/qemu/${vmid}/status/stop`)
+    await clock.advance(60_000)
+    await admin('DELETE', `/nodes/${node}/qemu/${vmid}`)
+  }
+  await clock.runUntilIdle()
+  expect(sim.tasks().every((task) => task.exitstatus === 'OK')).toBe(true)
+  expect(sim.vms()).toHaveLength(3)
+})
