@@ -1,0 +1,72 @@
+import type { Exchange } from '../../lib/proxmox/index.ts'
+import type { Outside } from '../lab/lab.ts'
+
+/** One thing that a function does to the world: a call of Proxmox, a write, a message. */
+export type Deed = {
+  /** `PUT /nodes/pve1/qemu/5001/config`, `ledger.save alpha`. */
+  what: string
+  /** It may leave the world different from what it was. */
+  changes: boolean
+  request?: Parameters<Exchange>
+}
+
+/** Carries a deed out, or whatever the test has in mind for it. */
+export type Perform = <T>(deed: Deed, run: () => Promise<T>) => Promise<T>
+
+const reads = new Set(['ledger.read', 'claims.vmidsOf', 'userData.get', 'secrets.read', 'secrets.parameter'])
+
+/** The same world, but that everything done to it goes through `perform`. */
+export function throughEffects({ surroundings, exchange }: Outside, perform: Perform): Outside {
+  const { ledger, claims, queues, userData, secrets, publish, probe, countOn } = surroundings
+  return {
+    surroundings: {
+      ...surroundings,
+      ledger: guarded('ledger', ledger, perform),
+      claims: guarded('claims', claims, perform),
+      queues: guarded('queues', queues, perform),
+      userData: guarded('userData', userData, perform),
+      secrets: guarded('secrets', secrets, perform),
+      publish: (event) => perform({ what: `publish ${event.type}`, changes: true }, () => publish(event)),
+      probe: {
+        http: (target) => perform({ what: 'probe', changes: false }, () => probe.http(target)),
+        tcp: (target) => perform({ what: 'probe', changes: false }, () => probe.tcp(target)),
+      },
+      countOn: (cluster, node) =>
+        perform({ what: `countOn ${node}`, changes: false }, () => countOn(cluster, node)),
+    },
+    exchange: (endpoint, request) => {
+      const { method, path } = request
+      const what = `${method} ${decodeURIComponent(path.replace('/api2/json', '').replace(/\?.*/, ''))}`
+      return perform({ what, changes: method !== 'GET', request: [endpoint, request] }, () =>
+        exchange(endpoint, request),
+      )
+    },
+  }
+}
+
+function guarded<T extends object>(name: string, port: T, perform: Perform): T {
+  return new Proxy(port, {
+    get(target, key) {
+      const member: unknown = Reflect.get(target, key)
+      if (typeof member !== 'function' || typeof key !== 'string') return member
+      const deed = `${name}.${key}`
+      return (...words: unknown[]) =>
+        perform({ what: `${deed} ${brief(words)}`, changes: !reads.has(deed) }, async () =>
+          Reflect.apply(member, target, words),
+        )
+    },
+  })
+}
+
+/** Enough of the arguments to follow the story. */
+function brief(words: unknown[]): string {
+  const texts = words.map((word) => {
+    if (typeof word !== 'object' || word === null) return String(word)
+    const { uid, step, phase, turn } = word as Record<string, unknown>
+    return [uid, step ?? phase, turn].filter((part) => part !== undefined).join('/')
+  })
+  return texts
+    .filter((text) => text !== '' && text.length < 30)
+    .slice(0, 3)
+    .join(' ')
+}

@@ -1,0 +1,200 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { RawAnswer } from '../../lib/proxmox/index.ts'
+import type { Delivery } from '../../lib/queue.ts'
+import type { Side } from '../../lib/record.ts'
+import { type Lab, type LabOptions, openLab } from '../lab/lab.ts'
+import { type Deed, throughEffects } from './effects.ts'
+import { type Shown, type Watch, watch } from './invariants.ts'
+
+/** What becomes of a deed, and of the invocation that does it. */
+export type Fate =
+  | { kind: 'done' }
+  /** The process dies right before or right after it; a call that was sent goes on in Proxmox. */
+  | { kind: 'dies'; when: 'before' | 'after' }
+  /** The process stands still before it, whatever the clock says, and then goes on as if nothing had been. */
+  | { kind: 'sleeps'; ms: number }
+  /** It is done, but the function is told otherwise: the answer was lost on the way back. */
+  | { kind: 'answer lost' }
+
+export type Numbered = Deed & { number: number; side: Side }
+
+type Invocation = { side: Side; id: number; dead: boolean; skewMs: number; shown: Shown; end: () => void }
+
+export type StageOptions = LabOptions & {
+  fate?: (deed: Numbered) => Fate
+  /** How wrong the clock of an invocation is. */
+  skewOf?: () => number
+  /** How long the queue holds back what was sent, over the delay asked for, and how many copies it hands out. */
+  post?: () => number[]
+}
+
+/** A lab whose functions run as on Lambda: many at once, each in a process that may die. */
+export type Stage = {
+  lab: Lab
+  watch: Watch
+  /** Deeds so far, when counting is on. */
+  deeds(): Numbered[]
+  count(on: boolean): void
+  /** Puts an event into the queue, so long from now. */
+  publish(side: Side, event: object, delayMs?: number): void
+  /** Runs invocations at once for whatever is visible, until nothing is left to do or `done`. @throws {Error} a broken promise */
+  run(done?: () => boolean, limitMs?: number): Promise<void>
+  story(): string
+}
+
+const LAST_LINES = 80
+
+export async function openStage(options: StageOptions = {}): Promise<Stage> {
+  const { fate = () => ({ kind: 'done' }) as const, skewOf = () => 0, post } = options
+  const inside = new AsyncLocalStorage<Invocation>()
+  const lines: string[] = []
+  const deeds: Numbered[] = []
+  const waiting: { at: number; side: Side; body: string }[] = []
+  const running = new Set<Promise<void>>()
+  let counting = false
+  let invocations = 0
+  let startedAt = 0
+
+  async function perform<T>(deed: Deed, run: () => Promise<T>): Promise<T> {
+    const invocation = inside.getStore()
+    if (!invocation) return run()
+    if (invocation.dead) return never()
+    const numbered = { ...deed, number: counting ? deeds.length + 1 : 0, side: invocation.side }
+    if (counting) deeds.push(numbered)
+    const end = counting ? fate(numbered) : ({ kind: 'done' } as const)
+    tell(invocation, `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`)
+    if (end.kind === 'dies' && end.when === 'before') return die(invocation)
+    if (end.kind === 'sleeps') await lab.clock.sleep(end.ms)
+    if (invocation.dead) return never()
+    if (deed.request) watching.judge(deed.request[1], invocation.shown)
+    const result = await run()
+    if (deed.request) {
+      // What a request of Proxmox comes back with is an answer; `perform` cannot say so for every deed.
+      const answer = result as RawAnswer
+      watching.note(deed.request[1], answer, invocation.shown)
+      if (answer.status >= 400) tell(invocation, `    ${answer.status} ${answer.reason}`)
+    }
+    watching.look()
+    if (end.kind === 'dies') return die(invocation)
+    if (end.kind === 'answer lost') throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET', sent: true })
+    return invocation.dead ? never() : result
+  }
+
+  function die(invocation: Invocation): Promise<never> {
+    invocation.dead = true
+    invocation.end()
+    return never()
+  }
+
+  function tell({ side, id }: { side: Side; id: number }, words: string): void {
+    lines.push(`${((lab.clock.now() - startedAt) / 1000).toFixed(1).padStart(9)} s  ${side} #${id}  ${words}`)
+    if (lines.length > 4 * LAST_LINES) lines.splice(0, lines.length - LAST_LINES)
+  }
+
+  const lab = await openLab({
+    ...options,
+    skewMs: () => inside.getStore()?.skewMs ?? 0,
+    interpose: (outside) => {
+      const { send } = outside.surroundings.queues
+      if (!post) return throughEffects(outside, perform)
+      const queues = {
+        ...outside.surroundings.queues,
+        async send(side: Side, message: object, { delaySeconds }: { delaySeconds: number }) {
+          const [first = 0, ...copies] = post()
+          for (const ms of [first, ...copies]) {
+            if (ms === 0) await send(side, message, { delaySeconds })
+            else waiting.push({ at: lab.clock.now() + delaySeconds * 1000 + ms, side, body: JSON.stringify(message) })
+          }
+        },
+      }
+      return throughEffects({ ...outside, surroundings: { ...outside.surroundings, queues } }, perform)
+    },
+  })
+  const watching = watch(lab)
+  const timeoutMs = lab.config.timings.functionTimeoutSeconds * 1000
+  startedAt = lab.clock.now()
+
+  function invoke(side: Side, deliveries: Delivery[]): Promise<void> {
+    const abort = new AbortController()
+    const skewMs = skewOf()
+    return new Promise<void>((resolve) => {
+      const alarms: (() => void)[] = []
+      const end = () => {
+        for (const callOff of alarms) callOff()
+        resolve()
+      }
+      const invocation: Invocation = { side, id: ++invocations, dead: false, skewMs, shown: new Set(), end }
+      alarms.push(lab.clock.after(timeoutMs - 5000, () => abort.abort()))
+      const limits = { signal: abort.signal, mutateUntilMs: lab.clock.now() + skewMs + timeoutMs - 7000 }
+      inside.run(invocation, () => {
+        for (const { body, receiveCount } of deliveries) tell(invocation, `gets ${body.slice(0, 60)} (${receiveCount})`)
+        Promise.all(deliveries.map((delivery) => handle(side, delivery, limits))).then(end, (error: unknown) => {
+          watching.broken.push(`an invocation threw: ${String(error)}`)
+          end()
+        })
+      })
+    })
+  }
+
+  async function handle(side: Side, delivery: Delivery, limits: { signal: AbortSignal; mutateUntilMs: number }) {
+    const verdict = await lab.workers[side](delivery, limits)
+    // The queue's own poller does these after the function has answered; it dies as well.
+    if (verdict.kind === 'back') {
+      await perform({ what: `back in ${verdict.seconds} s`, changes: true }, () =>
+        lab.queues.showAgainIn(side, delivery, verdict.seconds),
+      )
+      return
+    }
+    await perform({ what: 'acknowledge', changes: true }, async () => lab.queues.acknowledge(side, delivery))
+  }
+
+  function deliverPost(): void {
+    for (const letter of waiting.filter(({ at }) => at <= lab.clock.now())) {
+      waiting.splice(waiting.indexOf(letter), 1)
+      lab.queues.publish(letter.side, letter.body)
+    }
+  }
+
+  function start(): void {
+    for (const side of ['create', 'delete'] as const) {
+      for (let batch = lab.queues.receive(side); batch.length > 0; batch = lab.queues.receive(side)) {
+        const invocation = invoke(side, batch)
+        running.add(invocation)
+        invocation.finally(() => running.delete(invocation))
+      }
+    }
+  }
+
+  return {
+    lab,
+    watch: watching,
+    deeds: () => deeds,
+    count(on) {
+      counting = on
+    },
+    publish: (side, event, delayMs = 0) =>
+      void waiting.push({ at: lab.clock.now() + delayMs, side, body: JSON.stringify(event) }),
+    async run(done = () => false, limitMs = 30 * 24 * 3600_000) {
+      const until = lab.clock.now() + limitMs
+      for (;;) {
+        if (watching.broken.length > 0) throw new Error(watching.broken.join('; '))
+        if (done()) return
+        deliverPost()
+        start()
+        const next = Math.min(lab.queues.nextAt() ?? Number.POSITIVE_INFINITY, ...waiting.map(({ at }) => at))
+        if (running.size === 0 && next === Number.POSITIVE_INFINITY) return
+        if (lab.clock.now() > until) throw new Error(`still at work after ${limitMs / 3600_000} h`)
+        let callOff = () => {}
+        const wake = new Promise<void>((resolve) => {
+          if (next !== Number.POSITIVE_INFINITY)
+            callOff = lab.clock.after(Math.max(0, next - lab.clock.now()), resolve)
+        })
+        await lab.clock.until(Promise.race([...running, wake]), limitMs)
+        callOff()
+      }
+    },
+    story: () => lines.slice(-LAST_LINES).join('\n'),
+  }
+}
+
+const never = () => new Promise<never>(() => {})
