@@ -2,6 +2,7 @@ import { DeleteCommand, type DynamoDBDocumentClient, PutCommand, paginateQuery }
 import { conditional, type Item } from './conditional.ts'
 import type { Cluster } from './config.ts'
 import type { Place } from './record.ts'
+import { createSuspects } from './suspects.ts'
 
 /** A durable reservation: one item, one owner. Idempotent for its owner; never expires, so only a proof frees it. */
 export type Claim = { partition: string; sort: string; owner: string }
@@ -20,14 +21,13 @@ export type Claims = {
   /** Whose turn it is to ask a guest agent of the node; a courtesy, so it lapses by itself. */
   takeAgentTurn(cluster: string, node: string, owner: string): Promise<boolean>
   freeAgentTurn(cluster: string, node: string, owner: string): Promise<void>
-  /** Notes something for gc to look at again: a seed or a disk that could not be reached. */
+  /** Notes something for gc to look at again: a seed or a disk that could not be reached. Its first look counts. */
   suspect(what: string, detail: Item): Promise<void>
 }
 
 const VMID = 'vmid#'
 const isVmid = ({ partition }: Claim) => partition.startsWith(VMID)
 const AGENT_TURN_MS = 30_000
-const SUSPECT_DAYS = 14
 
 // The named parts of conditions.
 const unclaimed = 'attribute_not_exists(#owner)'
@@ -152,10 +152,6 @@ export function createClaims(options: {
       take(agentClaim(cluster, node, owner), { until: now() + AGENT_TURN_MS }),
     freeAgentTurn: (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
 
-    async suspect(what, detail) {
-      const purgeAt = Math.floor(now() / 1000) + SUSPECT_DAYS * 86_400
-      const item = { ...detail, partition: 'suspect', sort: what, seenAt: now(), purgeAt }
-      await client.send(new PutCommand({ TableName: table, Item: item }))
-    },
+    suspect: createSuspects({ client, table, now }).note,
   }
 }

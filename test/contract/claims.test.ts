@@ -1,6 +1,7 @@
 import { QueryCommand } from '@aws-sdk/lib-dynamodb'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Claims, createClaims } from '../../lib/claims.ts'
+import { createSuspects, type Suspects } from '../../lib/suspects.ts'
 import { createMemoryClaims } from '../fakes/claims.ts'
 import { NOW } from '../lib/a-row.ts'
 import { type LocalAws, openLocalAws } from './local-aws.ts'
@@ -9,6 +10,7 @@ type Opened = {
   make(now: () => number): Claims
   /** The suspects' details, by what they are about. */
   suspects(): Promise<Record<string, unknown>[]>
+  judged(): Suspects
   close(): Promise<void>
 }
 
@@ -153,6 +155,49 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       await claims.freeAllButVmids(owner)
       expect((await opened.suspects()).filter((one) => one.cluster === cluster)).toHaveLength(1)
     })
+
+    describe('a suspect', () => {
+      const DAY_MS = 86_400_000
+      const mine = async () => (await opened.suspects()).filter((one) => one.cluster === cluster)
+      const note = () => claims.suspect(`seed#${cluster}`, { kind: 'seed', cluster })
+      const asNoted = () => ({ key: `seed#${cluster}`, firstSeen: NOW })
+
+      it('keeps its first look, until it has expired', async () => {
+        await note()
+        now += 13 * DAY_MS
+        await note()
+        expect(await mine()).toEqual([expect.objectContaining({ firstSeen: NOW })])
+        now += 2 * DAY_MS
+        await note()
+        expect(await mine()).toEqual([expect.objectContaining({ firstSeen: now })])
+      })
+
+      it('is one, however many note it at once', async () => {
+        await Promise.all(Array.from({ length: 10 }, note))
+        expect(await mine()).toHaveLength(1)
+      })
+
+      it('is put off for as long as it is the same look', async () => {
+        await note()
+        now += 10 * DAY_MS
+        await opened.judged().keep({ ...asNoted(), firstSeen: NOW + 1 })
+        expect(await mine()).toEqual([expect.objectContaining({ purgeAt: NOW / 1000 + 14 * 86_400 })])
+        await opened.judged().keep(asNoted())
+        expect(await mine()).toEqual([
+          expect.objectContaining({ firstSeen: NOW, purgeAt: now / 1000 + 14 * 86_400 }),
+        ])
+      })
+
+      it('is cleared by those who saw the same look alone', async () => {
+        await note()
+        await opened.judged().clear({ ...asNoted(), firstSeen: NOW + 1 })
+        expect(await mine()).toHaveLength(1)
+        await opened.judged().clear(asNoted())
+        await opened.judged().clear(asNoted())
+        await opened.judged().keep(asNoted())
+        expect(await mine()).toEqual([])
+      })
+    })
   })
 }
 
@@ -164,6 +209,10 @@ defineClaimsContract('in memory', async () => {
       return fake
     },
     suspects: async () => fake?.suspects() ?? [],
+    judged() {
+      if (!fake) throw new Error('made before')
+      return fake.judged
+    },
     close: async () => {},
   }
 })
@@ -171,8 +220,13 @@ defineClaimsContract('in memory', async () => {
 defineClaimsContract('on tables', async () => {
   const aws: LocalAws = await openLocalAws()
   const table = aws.emulators.tables.claims
+  let clock = Date.now
   return {
-    make: (now) => createClaims({ client: aws.tables, table, now }),
+    make(now) {
+      clock = now
+      return createClaims({ client: aws.tables, table, now })
+    },
+    judged: () => createSuspects({ client: aws.tables, table, now: clock }),
     async suspects() {
       const { Items: items = [] } = await aws.tables.send(
         new QueryCommand({

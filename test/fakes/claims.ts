@@ -1,13 +1,22 @@
 import type { Claim, Claims } from '../../lib/claims.ts'
+import type { Item } from '../../lib/conditional.ts'
+import { Suspect, type Suspects } from '../../lib/suspects.ts'
 
 type Kept = Claim & { until?: number }
 
+const SUSPECT_SECONDS = 14 * 86_400
+
 /** Claims in memory; held to the real ones by test/contract/claims.test.ts. */
-export function createMemoryClaims(
-  now: () => number,
-): Claims & { all(): Claim[]; suspects(): Record<string, unknown>[] } {
+export function createMemoryClaims(now: () => number): Claims & {
+  all(): Claim[]
+  /** As they were noted. */
+  suspects(): Item[]
+  /** As gc reads them. */
+  suspected(): Suspect[]
+  judged: Suspects
+} {
   const kept = new Map<string, Kept>()
-  const suspects = new Map<string, Record<string, unknown>>()
+  const suspects = new Map<string, Item>()
   const key = ({ partition, sort }: Pick<Claim, 'partition' | 'sort'>) => `${partition}\n${sort}`
 
   function take(claim: Kept): boolean {
@@ -30,6 +39,16 @@ export function createMemoryClaims(
     sort: '0',
     owner,
   })
+  const purgeAt = () => Math.floor(now() / 1000) + SUSPECT_SECONDS
+  async function note(key: string, detail: Item): Promise<void> {
+    const known = suspects.get(key)
+    if (known && Number(known.purgeAt) >= Math.floor(now() / 1000)) return
+    suspects.set(key, { ...detail, partition: 'suspect', sort: key, firstSeen: now(), purgeAt: purgeAt() })
+  }
+  const sameLook = ({ key, firstSeen }: Pick<Suspect, 'key' | 'firstSeen'>) => {
+    const item = suspects.get(key)
+    return item?.firstSeen === firstSeen ? item : undefined
+  }
   const where = (test: (claim: Kept) => boolean) => [...kept.values()].filter(test)
 
   return {
@@ -56,10 +75,19 @@ export function createMemoryClaims(
     takeAgentTurn: async (cluster, node, owner) =>
       take({ ...agentClaim(cluster, node, owner), until: now() + 30_000 }),
     freeAgentTurn: async (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
-    async suspect(what, detail) {
-      suspects.set(what, detail)
-    },
+    suspect: note,
     all: () => [...kept.values()],
     suspects: () => [...suspects.values()],
+    suspected: () => [...suspects.values()].map((item) => Suspect.parse(item)),
+    judged: {
+      note,
+      async keep(suspect) {
+        const item = sameLook(suspect)
+        if (item) item.purgeAt = purgeAt()
+      },
+      async clear(suspect) {
+        if (sameLook(suspect)) suspects.delete(suspect.key)
+      },
+    },
   }
 }

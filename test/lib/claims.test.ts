@@ -108,7 +108,7 @@ describe('claims: suspects', () => {
         kind: 'seed',
         partition: 'suspect',
         sort: 'seed#x',
-        seenAt: NOW,
+        firstSeen: NOW,
         purgeAt: NOW / 1000 + 14 * 86_400,
       },
     })
