@@ -45,14 +45,16 @@ async function live(plot: Plot, deaths: Death[]): Promise<Numbered[]> {
   }
 }
 
-/** A deed that only reads leaves nothing behind, so that dying before it and after it are one. */
-const deathsAt = ({ number, changes }: Numbered): Death[] =>
-  changes
-    ? [
-        { at: number, when: 'before' },
-        { at: number, when: 'after' },
-      ]
-    : [{ at: number, when: 'before' }]
+/**
+ * Dying after each change, and before it where something was read since the change before: else the two are one moment,
+ * as is dying before or after a read, which leaves nothing behind.
+ */
+const deathsOf = (deeds: Numbered[]): Death[] =>
+  deeds.flatMap(({ number, changes }, index): Death[] => {
+    if (!changes) return []
+    const after: Death = { at: number, when: 'after' }
+    return deeds[index - 1]?.changes ? [after] : [{ at: number, when: 'before' }, after]
+  })
 
 async function expectSurvived(plot: Plot, cases: Death[][]): Promise<void> {
   const failures: string[] = []
@@ -69,7 +71,7 @@ describe.skipIf(only !== undefined).each(plots)('a process that dies in the plot
     expect(deeds.length).toBeGreaterThan(5)
     await expectSurvived(
       plot,
-      deeds.flatMap((deed) => deathsAt(deed).map((death) => [death])),
+      deathsOf(deeds).map((death) => [death]),
     )
   })
 
@@ -93,9 +95,12 @@ it.runIf(only !== undefined)(`the case ${only}`, async () => {
   const [name, list = ''] = (only ?? '').split(' ')
   const plot = plots.find((one) => one.name === name)
   if (!plot) throw new Error(`there is no plot ${name}: ${plots.map((one) => one.name).join(', ')}`)
-  const deaths = list.split('+').filter(Boolean).map((text): Death => {
-    const [at, when] = text.split('-')
-    return { at: Number(at), when: when === 'before' ? 'before' : 'after' }
-  })
+  const deaths = list
+    .split('+')
+    .filter(Boolean)
+    .map((text): Death => {
+      const [at, when] = text.split('-')
+      return { at: Number(at), when: when === 'before' ? 'before' : 'after' }
+    })
   await live(plot, deaths)
 })

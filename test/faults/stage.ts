@@ -62,7 +62,10 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     const numbered = { ...deed, number: counting ? deeds.length + 1 : 0, side: invocation.side }
     if (counting) deeds.push(numbered)
     const end = counting ? fate(numbered) : ({ kind: 'done' } as const)
-    tell(invocation, `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`)
+    tell(
+      invocation,
+      `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`,
+    )
     if (end.kind === 'dies' && end.when === 'before') return die(invocation)
     if (end.kind === 'sleeps') await lab.clock.sleep(end.ms)
     if (invocation.dead) return never()
@@ -76,7 +79,8 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     }
     watching.look()
     if (end.kind === 'dies') return die(invocation)
-    if (end.kind === 'answer lost') throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET', sent: true })
+    if (end.kind === 'answer lost')
+      throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET', sent: true })
     return invocation.dead ? never() : result
   }
 
@@ -103,7 +107,12 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
           const [first = 0, ...copies] = post()
           for (const ms of [first, ...copies]) {
             if (ms === 0) await send(side, message, { delaySeconds })
-            else waiting.push({ at: lab.clock.now() + delaySeconds * 1000 + ms, side, body: JSON.stringify(message) })
+            else
+              waiting.push({
+                at: lab.clock.now() + delaySeconds * 1000 + ms,
+                side,
+                body: JSON.stringify(message),
+              })
           }
         },
       }
@@ -127,16 +136,24 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       alarms.push(lab.clock.after(timeoutMs - 5000, () => abort.abort()))
       const limits = { signal: abort.signal, mutateUntilMs: lab.clock.now() + skewMs + timeoutMs - 7000 }
       inside.run(invocation, () => {
-        for (const { body, receiveCount } of deliveries) tell(invocation, `gets ${body.slice(0, 60)} (${receiveCount})`)
-        Promise.all(deliveries.map((delivery) => handle(side, delivery, limits))).then(end, (error: unknown) => {
-          watching.broken.push(`an invocation threw: ${String(error)}`)
-          end()
-        })
+        for (const { body, receiveCount } of deliveries)
+          tell(invocation, `gets ${body.slice(0, 60)} (${receiveCount})`)
+        Promise.all(deliveries.map((delivery) => handle(side, delivery, limits))).then(
+          end,
+          (error: unknown) => {
+            watching.broken.push(`an invocation threw: ${String(error)}`)
+            end()
+          },
+        )
       })
     })
   }
 
-  async function handle(side: Side, delivery: Delivery, limits: { signal: AbortSignal; mutateUntilMs: number }) {
+  async function handle(
+    side: Side,
+    delivery: Delivery,
+    limits: { signal: AbortSignal; mutateUntilMs: number },
+  ) {
     const verdict = await lab.workers[side](delivery, limits)
     // The queue's own poller does these after the function has answered; it dies as well.
     if (verdict.kind === 'back') {
