@@ -1,11 +1,13 @@
 import { DeleteCommand, type DynamoDBDocumentClient, PutCommand, paginateQuery } from '@aws-sdk/lib-dynamodb'
+import * as z from 'zod'
 import { conditional, type Item } from './conditional.ts'
 import type { Cluster } from './config.ts'
 import type { Place } from './record.ts'
-import { createSuspects } from './suspects.ts'
+import { noteSuspects } from './suspects.ts'
 
 /** A durable reservation: one item, one owner. Idempotent for its owner; never expires, so only a proof frees it. */
-export type Claim = { partition: string; sort: string; owner: string }
+export const Claim = z.object({ partition: z.string(), sort: z.string(), owner: z.string() })
+export type Claim = z.infer<typeof Claim>
 
 export type Claims = {
   /** Reserves a VMID of a cluster. False when another uid has it. */
@@ -152,6 +154,6 @@ export function createClaims(options: {
       take(agentClaim(cluster, node, owner), { until: now() + AGENT_TURN_MS }),
     freeAgentTurn: (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
 
-    suspect: createSuspects({ client, table, now }).note,
+    suspect: noteSuspects({ client, table, now }),
   }
 }

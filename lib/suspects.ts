@@ -30,65 +30,67 @@ export type Suspects = {
 }
 
 export const SUSPECTS = 'suspect'
-export const SUSPECT_DAYS = 14
+const SUSPECT_DAYS = 14
 
 // The named parts of conditions.
 const unknown = 'attribute_not_exists(#sort)'
 const expired = '#purgeAt < :nowSeconds'
 const sameLook = '#firstSeen = :firstSeen'
 
-/** Suspects in the table of claims, each write conditional: two that look at once do not undo each other's look. */
-export function createSuspects(options: {
-  client: DynamoDBDocumentClient
-  table: string
-  now?: () => number
-}): Suspects {
-  const { client, table, now = Date.now } = options
-  const keyOf = (sort: string) => ({ partition: SUSPECTS, sort })
-  const nowSeconds = () => Math.floor(now() / 1000)
-  const purgeAt = () => nowSeconds() + SUSPECT_DAYS * 86_400
-  const unless = (key: string, write: () => Promise<unknown>) =>
-    conditional(client, { table, key: keyOf(key) }, write)
+type Options = { client: DynamoDBDocumentClient; table: string; now?: () => number }
 
+const keyOf = (sort: string) => ({ partition: SUSPECTS, sort })
+const secondsOf = (ms: number) => Math.floor(ms / 1000)
+const purgeAt = (now: number) => secondsOf(now) + SUSPECT_DAYS * 86_400
+
+/** How the life cycles note what they had to leave behind; the rest is gc's. */
+export function noteSuspects({ client, table, now = Date.now }: Options): Suspects['note'] {
+  return async (key, detail) => {
+    const at = now()
+    await conditional(client, { table, key: keyOf(key) }, () =>
+      client.send(
+        new PutCommand({
+          TableName: table,
+          Item: { ...detail, ...keyOf(key), firstSeen: at, purgeAt: purgeAt(at) },
+          ConditionExpression: `${unknown} OR ${expired}`,
+          ExpressionAttributeNames: { '#sort': 'sort', '#purgeAt': 'purgeAt' },
+          ExpressionAttributeValues: { ':nowSeconds': secondsOf(at) },
+        }),
+      ),
+    )
+  }
+}
+
+/** Suspects in the table of claims, each write conditional: two that look at once do not undo each other's look. */
+export function createSuspects(options: Options): Suspects {
+  const { client, table, now = Date.now } = options
+  const names = { '#firstSeen': 'firstSeen' }
   return {
-    async note(key, detail) {
-      const item = { ...detail, ...keyOf(key), firstSeen: now(), purgeAt: purgeAt() }
-      await unless(key, () =>
-        client.send(
-          new PutCommand({
-            TableName: table,
-            Item: item,
-            ConditionExpression: `${unknown} OR ${expired}`,
-            ExpressionAttributeNames: { '#sort': 'sort', '#purgeAt': 'purgeAt' },
-            ExpressionAttributeValues: { ':nowSeconds': nowSeconds() },
-          }),
-        ),
-      )
-    },
+    note: noteSuspects(options),
 
     async keep({ key, firstSeen }) {
-      await unless(key, () =>
+      await conditional(client, { table, key: keyOf(key) }, () =>
         client.send(
           new UpdateCommand({
             TableName: table,
             Key: keyOf(key),
             UpdateExpression: 'SET #purgeAt = :purgeAt',
             ConditionExpression: sameLook,
-            ExpressionAttributeNames: { '#purgeAt': 'purgeAt', '#firstSeen': 'firstSeen' },
-            ExpressionAttributeValues: { ':purgeAt': purgeAt(), ':firstSeen': firstSeen },
+            ExpressionAttributeNames: { ...names, '#purgeAt': 'purgeAt' },
+            ExpressionAttributeValues: { ':purgeAt': purgeAt(now()), ':firstSeen': firstSeen },
           }),
         ),
       )
     },
 
     async clear({ key, firstSeen }) {
-      await unless(key, () =>
+      await conditional(client, { table, key: keyOf(key) }, () =>
         client.send(
           new DeleteCommand({
             TableName: table,
             Key: keyOf(key),
             ConditionExpression: sameLook,
-            ExpressionAttributeNames: { '#firstSeen': 'firstSeen' },
+            ExpressionAttributeNames: names,
             ExpressionAttributeValues: { ':firstSeen': firstSeen },
           }),
         ),
