@@ -12,6 +12,7 @@ import {
 } from '../../sim/index.ts'
 import { seededRandom } from '../sim/harness.ts'
 import { type Names, type OurAnswer, translate } from './compare.ts'
+import { hostTasks } from './host-tasks.ts'
 import type { Recorded, RecordedRequest, Recording } from './recording.ts'
 
 export type Stage = {
@@ -56,7 +57,12 @@ export async function replay(
     .map((recorded, index) => ({ recorded, index }))
     .sort((a, b) => (a.recorded.t ?? 0) - (b.recorded.t ?? 0) || a.index - b.index)
 
+  const others = hostTasks(recording, startMs)
   for (const { recorded, index } of inOrder) {
+    for (let next = others[0]; next && next.atMs <= (recorded.t ?? 0) * 1000; next = others[0]) {
+      others.shift()
+      cluster.state.tasks[next.task.upid] = next.task
+    }
     const dueMs = startMs + (recorded.t ?? 0) * 1000 + shiftMs
     if (dueMs > clock.now()) await clock.advance(dueMs - clock.now())
     shiftMs += (await scenario.settle?.(stage, recorded, index)) ?? 0
