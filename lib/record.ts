@@ -63,6 +63,8 @@ export const Row = z.object({
   turn: z.number(),
   /** When the step was entered, moved on by the time in which Proxmox did not answer. */
   since: Instant,
+  /** Since when the step waits with a patience of its own: for a lock, for its place in a queue. Left out of `since` as well. */
+  parkedAt: Instant.optional(),
   dueAt: Instant,
   /** Until then a call of ours may still run unseen. Kept after it has passed: it tells that one ever might have, at this place. */
   unsettledUntil: Instant.optional(),

@@ -48,11 +48,11 @@ export function createTurn(options: TurnOptions): Turn {
       )
     }
     const { row, result } = await attempt(taken, invocation)
-    const outcome = result instanceof Error ? asOutcome(row, result) : inTime(afterOutage(row), result)
+    const outcome = result instanceof Error ? asOutcome(row, result) : result
     try {
-      return outcome
-        ? await carryOut(afterOutage(row), outcome, token)
-        : await again(row, asFailing(result), token, delivery)
+      if (!outcome) return await again(row, asFailing(result), token, delivery)
+      const timed = parked(afterOutage(row), outcome)
+      return await carryOut(timed, inTime(timed, outcome), token)
     } catch (error) {
       if (error instanceof LostRace) throw error
       // The step may have changed something, and the row does not know of it: as good as a call that was not answered.
@@ -68,7 +68,7 @@ export function createTurn(options: TurnOptions): Turn {
     if (failing.class === 'permanent') return fail(code, message, failing.hint)
     if (failing.class === 'wait') {
       const cap = code === 'VmLocked' ? { capSeconds: LOCK_CAP_SECONDS } : {}
-      return inTime(afterOutage(row), wait(message, WAIT_SECONDS, cap))
+      return wait(message, WAIT_SECONDS, cap)
     }
     const firstAt = row.problem?.firstAt ?? now()
     if (now() - firstAt <= retryWindowSeconds(code, options.retryWindowSeconds) * 1000) return undefined
@@ -82,16 +82,27 @@ export function createTurn(options: TurnOptions): Turn {
 
   /** Deadlines count only time in which Proxmox answered. */
   function afterOutage(row: Row): Row {
-    const { problem } = row
+    const { problem, since, parkedAt } = row
     if (!problem || problem.permanent) return row
-    return patched(row, { problem: undefined, since: row.since + (now() - problem.firstAt) })
+    const lostMs = now() - problem.firstAt
+    const parkedSince = parkedAt === undefined ? {} : { parkedAt: parkedAt + lostMs }
+    return patched(row, { problem: undefined, since: since + lostMs, ...parkedSince })
+  }
+
+  /** Waiting with a patience of its own is timed by itself, and its time is not the step's. */
+  function parked(row: Row, outcome: Outcome): Row {
+    const { since, parkedAt = now() } = row
+    if (isPatient(outcome)) return patched(row, { parkedAt })
+    return patched(row, { parkedAt: undefined, since: since + (now() - parkedAt) })
   }
 
   function inTime(row: Row, outcome: Outcome): Outcome {
     if (outcome.kind !== 'wait' && outcome.kind !== 'task') return outcome
     const rules = row.step === undefined ? undefined : cycle.rules(row.step)
-    const cap = (outcome.kind === 'wait' ? outcome.capSeconds : undefined) ?? rules?.deadlineSeconds ?? 0
-    const waited = (now() - row.since) / 1000
+    const [cap, from = row.since] = isPatient(outcome)
+      ? [outcome.capSeconds, row.parkedAt]
+      : [rules?.deadlineSeconds ?? 0]
+    const waited = (now() - from) / 1000
     if (waited <= cap) return outcome
     const { code, hint } = rules?.late ?? { code: 'StepTimedOut' as const, hint: undefined }
     return fail(code, `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`, hint)
@@ -138,7 +149,14 @@ export function createTurn(options: TurnOptions): Turn {
     const { place } = row
     const placedOn = place && `${place.cluster}/${place.node}`
     await sendThenSave(
-      patched(row, { step, phase, placedOn, since: now(), timeline: timelineOf(row, step, now()) }),
+      patched(row, {
+        step,
+        phase,
+        placedOn,
+        since: now(),
+        parkedAt: undefined,
+        timeline: timelineOf(row, step, now()),
+      }),
       delaySeconds,
       token,
     )
@@ -167,3 +185,6 @@ export function createTurn(options: TurnOptions): Turn {
     return { outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
   }
 }
+
+const isPatient = (outcome: Outcome): outcome is Outcome & { kind: 'wait'; capSeconds: number } =>
+  outcome.kind === 'wait' && outcome.capSeconds !== undefined

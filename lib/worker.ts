@@ -4,7 +4,7 @@ import { asFailing, type FailureCode } from './failure.ts'
 import { type Ledger, LostRace } from './ledger.ts'
 import type { Invocation } from './life-cycle.ts'
 import type { Delivery, Queues } from './queue.ts'
-import { type BlankRow, type Row, type Side, sideOf } from './record.ts'
+import { type BlankRow, patched, type Row, type Side, sideOf } from './record.ts'
 import { judgeResume, type Ruling } from './ruling.ts'
 import type { Turn } from './turn.ts'
 import type { UserDataStore } from './user-data.ts'
@@ -157,7 +157,8 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     if (row.step === undefined) throw new Error(`the row ${row.uid} was to go on without a step`)
     const message = { type: 'Continue', uid: row.uid, turn: nextTurn }
     await queues.send(sideOf(row.step, row.failedStep), message, { delaySeconds: 0 })
-    await ledger.save({ ...row, turn: nextTurn, since: now(), dueAt: now() }, token)
+    const moved = { turn: nextTurn, since: now(), parkedAt: undefined, dueAt: now() }
+    await ledger.save(patched(row, moved), token)
   }
 
   function bury(

@@ -47,8 +47,9 @@ export type Desk = {
   runs: (Row & Moment)[]
   /** The next act of this kind fails, before it has an effect. */
   breakNext(act: Act, error?: Error): void
-  /** From now on nothing gets out, as when the process dies: neither save nor release. */
-  die(): void
+  /** The process dies after the next act of this kind: nothing gets out any more, neither save nor release. */
+  dieAfter(act: Act): void
+  /** Another process is there. */
   revive(): void
   /** Puts a row in the table, at rest in its lease. */
   store(row: Row): Promise<void>
@@ -73,6 +74,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
   const userData = createMemoryUserData()
   const broken = new Map<Act, Error>()
   let dead = false
+  let lastAct: Act | undefined
 
   /** Notes an act, and fails it where a test wants that. */
   function act(kind: Act): void {
@@ -81,6 +83,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
     const error = broken.get(kind)
     broken.delete(kind)
     if (error) throw error
+    if (lastAct === kind) dead = true
   }
 
   const surroundings: Surroundings = {
@@ -177,11 +180,12 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
     pauses: 0,
     onPause: async () => {},
     breakNext: (kind, error = new Error(`${kind} failed`)) => void broken.set(kind, error),
-    die() {
-      dead = true
+    dieAfter(kind) {
+      lastAct = kind
     },
     revive() {
       dead = false
+      lastAct = undefined
     },
     async store(row) {
       const taken = await ledger.take(row.uid, { kind: 'event' })

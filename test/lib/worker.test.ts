@@ -330,7 +330,7 @@ describe('worker: a Resume', () => {
 
   it('kicks a stalled row, its task and its trouble forgotten', async () => {
     const task = { upid: 'UPID:a', step: 'clone', at: NOW } as const
-    await desk.store(aRow({ task, problem: { ...problem, permanent: false } }))
+    await desk.store(aRow({ task, problem: { ...problem, permanent: false }, parkedAt: NOW }))
     await desk.claims.takeSlot(slot, 2, 'a')
     desk.clock.advance(desk.stallMs)
     await desk.handle(resume(3))
