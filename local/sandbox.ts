@@ -10,7 +10,7 @@ export type FromThread =
   | { kind: 'threw'; error: { name: string; message: string; stack: string | undefined } }
 
 /** The function gave no answer: it threw, ran out of time, or its environment died. */
-export class InvocationError extends Error {
+class InvocationError extends Error {
   override readonly name = 'InvocationError'
   readonly code: 'Threw' | 'TimedOut' | 'Died'
   constructor(code: InvocationError['code'], message: string, cause?: unknown) {

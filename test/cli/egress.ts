@@ -19,7 +19,7 @@ export function egress(
     const child = execFile(
       node,
       [binary, ...args],
-      { cwd: root, env: { PATH: process.env.PATH, ...env }, timeout: 120_000 },
+      { cwd: root, env: { PATH: process.env.PATH, ...env }, timeout: 200_000 },
       (error, out, err) => {
         const code = error ? error.code : 0
         if (typeof code === 'number') resolve({ code, out, err })

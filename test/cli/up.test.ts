@@ -83,6 +83,10 @@ describe('egress up', () => {
       { type: 'ProxyDeleted', uid },
     ])
 
+    const kept = (await here('events', '--take', '--json')).out.trim().split('\n')
+    expect(kept.map((text) => JSON.parse(text))).toEqual(events)
+    expect((await here('events', '--take')).out).toBe('')
+
     const again = await here(
       'request',
       '--uid',
