@@ -30,6 +30,13 @@ export function createSim(options: SimOptions): Sim {
     nodes: () => cluster.state.nodes.map(({ name, state }) => ({ name, state })),
     setNode: hosts.setState,
     setDaemon: hosts.setDaemon,
+    setStorage(id, { offline }) {
+      const storage = cluster.state.storages.find(({ storage }) => storage === id)
+      if (!storage) throw new Error(`no such storage: ${id}`)
+      if (offline === undefined) delete storage.offline
+      else storage.offline = offline
+      cluster.commit()
+    },
     hostReset: hosts.reset,
     killTask: cluster.tasks.kill,
     setQemu(vmid, qmpstatus) {
