@@ -1,0 +1,34 @@
+import { resolve } from 'node:path'
+import { stringify } from 'yaml'
+import type { SimulatedCluster } from '../local/simulated-cluster.ts'
+
+/** A configuration that fits: save it, and `egress up --config` drives this cluster. */
+export function fittingConfig({ endpoints, admin, tokenFile }: SimulatedCluster): string {
+  const nodes = endpoints.map(({ node }) => node)
+  const images = Object.fromEntries(nodes.map((node, index) => [node, 9000 + index]))
+  const config = {
+    deployment: 'byhand',
+    clusters: {
+      lab: {
+        endpoints,
+        token: { file: resolve(tokenFile) },
+        pool: 'egress',
+        storage: 'vmdata',
+        isoStorage: 'local',
+        bridge: 'vmbr0',
+        addressRanges: ['127.0.0.0/8'],
+        vmids: { from: 100, to: 999 },
+        images: { 'debian-12': images },
+      },
+    },
+    zones: { 'lab-1': { cluster: 'lab', nodes } },
+    defaults: {
+      size: { cores: 1, memoryMiB: 512, diskGiB: 4 },
+      proxy: { protocol: 'http', port: 8080, allow: ['127.0.0.0/8'] },
+    },
+    verify: { probe: 'tcp', probeFrom: ['127.0.0.0/8'] },
+    timings: { functionTimeoutSeconds: 20, maxClockSkewSeconds: 0, bootSeconds: 3, settleSeconds: 30 },
+    parameters: { file: 'parameters.yml' },
+  }
+  return `# door for scripts: ${admin} (egress sim vms --admin ${admin})\n${stringify(config)}`
+}
