@@ -186,7 +186,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
       volumes: sim
         .volumes()
         .map(({ volid }) => volid)
-        .filter((volid) => !volid.includes('base-')),
+        .filter((volid) => !/\/base-[^/]*$/.test(volid)),
     }),
     close: () => sim.close(),
   }
