@@ -33,8 +33,7 @@ export function createClusters<P>(
       const cluster = name === undefined ? undefined : config.clusters[name]
       const vms = name === undefined ? undefined : named(name, invocation)
       if (cluster && vms) return { cluster, vms }
-      const hint = 'put it back into the configuration for as long as proxies live there, then redrive'
-      throw new Failure('Misconfigured', `cluster ${name} is not configured`, { class: 'permanent', hint })
+      throw new Failure('Misconfigured', `cluster ${name} is not configured`, { class: 'permanent' })
     },
   }
 }

@@ -54,6 +54,7 @@ export function createEnding(options: {
       problem: {
         reason,
         hint,
+        zone: row.spec?.zone,
         cluster: place?.cluster,
         node: place?.node,
         vmid: place?.vmid,

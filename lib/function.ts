@@ -1,6 +1,7 @@
 import { type Claims, slotPartition } from './claims.ts'
 import type { Cluster, Config } from './config.ts'
 import type { Continue, Resume } from './events.ts'
+import { hintFor, type Subject } from './hints.ts'
 import type { Ledger } from './ledger.ts'
 import type { Invocation, LifeCycle } from './life-cycle.ts'
 import type { Probe } from './probe.ts'
@@ -8,6 +9,7 @@ import type { Queues } from './queue.ts'
 import type { BlankRow, Row, Side } from './record.ts'
 import type { Ruling } from './ruling.ts'
 import type { Secrets } from './secrets.ts'
+import type { Trouble } from './symptoms.ts'
 import type { Publish } from './topic.ts'
 import { createTurn } from './turn.ts'
 import type { UserDataStore } from './user-data.ts'
@@ -53,10 +55,12 @@ export function assemble<E extends { type: string }>(
   const { config, claims } = surroundings
   const { timings } = config
   const leave = (row: Row) => leaveSlot(row, claims, config)
+  const hint = (trouble: Trouble, subject: Subject) => hintFor(trouble, subject, config)
   const turn = createTurn({
     ...surroundings,
     cycle,
     leave,
+    hint,
     settleMs: timings.settleSeconds * 1000,
     tombstoneDays: timings.tombstoneDays,
     retryWindowSeconds: timings.retryWindowSeconds,
@@ -69,6 +73,7 @@ export function assemble<E extends { type: string }>(
     judge: (event, row, now) => definition.judge(event, row, now, config),
     turn,
     leave,
+    hint,
     stallMs: timings.stallSeconds * 1000,
   })
 }

@@ -22,7 +22,7 @@ type StepRules = {
   /** How long the step may say "wait", outages left out. */
   deadlineSeconds: number
   /** What a missed deadline is called; `StepTimedOut` when nothing better is known. */
-  late?: { code: FailureCode; hint: string }
+  late?: { code: FailureCode; hint?: string }
 }
 
 export type Step<R, D> = StepRules & { run: (row: R & Moment, deps: D) => Promise<Outcome> }

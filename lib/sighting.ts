@@ -135,16 +135,15 @@ function stuckLock({ node, vmid }: At, lock: string): Outcome {
   )
 }
 
-function outOfPool(row: Row, { node, vmid }: At): Outcome {
-  const hint =
-    `taken out of the pool? Put it back: on node ${node}, \`pvesh set /pools/<pool> --vms ${vmid}\`; ` +
-    `or give the token VM.Audit on /vms/${vmid}`
-  return fail('Forbidden', `our token may no longer see VM ${vmid} of ${row.uid}`, hint)
+function outOfPool(row: Row, { vmid }: At): Outcome {
+  return fail('Forbidden', `our token may no longer see VM ${vmid} of ${row.uid}`)
 }
 
 function markLost(row: Row, { node, vmid }: At, deployment: string): Outcome {
   const mark = markOf(row, deployment)
-  const line = mark ? `; if it is ours, put this line into its notes: ${markLine(mark)}` : ''
-  const hint = `look at it with \`qm config ${vmid}\` on node ${node}${line}`
+  const line = mark
+    ? `; if it is ours, put the mark back into its notes: \`qm set ${vmid} --description '${markLine(mark)}'\`, then redrive`
+    : ''
+  const hint = `on node ${node} \`qm config ${vmid}\` to look at it${line}`
   return fail('MarkLost', `VM ${vmid} looks like ours, but bears no mark, so it is not touched`, hint)
 }

@@ -7,6 +7,7 @@ import type { Invocation, LifeCycle } from './life-cycle.ts'
 import { fail, type Outcome, wait } from './outcome.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
+import type { Trouble } from './symptoms.ts'
 import type { Publish } from './topic.ts'
 import type { UserDataStore } from './user-data.ts'
 import { CRASHING_AFTER, type Decided, decided, leaseRunsOut } from './worker.ts'
@@ -25,6 +26,8 @@ export type TurnOptions = {
   settleMs: number
   tombstoneDays: number
   retryWindowSeconds: Partial<Record<FailureCode, number>>
+  /** What a person can type about a failure that brings no hint of its own. */
+  hint?: (trouble: Trouble, row: Row) => string
   now?: () => number
   random?: () => number
 }
@@ -40,12 +43,8 @@ export function createTurn(options: TurnOptions): Turn {
   return async (taken, token, delivery, invocation) => {
     if (taken.step === 'report') return report(taken, token, delivery)
     if (taken.deliveries >= CRASHING_AFTER) {
-      const hint = 'look in the log of the function for invocations that ran out of time or memory'
-      return carryOut(
-        taken,
-        fail('Crashing', `${taken.deliveries} leases ran out in a row at this step`, hint),
-        token,
-      )
+      const crashing = fail('Crashing', `${taken.deliveries} leases ran out in a row at this step`)
+      return carryOut(taken, crashing, token)
     }
     const { row, result } = await attempt(taken, invocation)
     const outcome = result instanceof Error ? asOutcome(row, result) : result
@@ -65,7 +64,8 @@ export function createTurn(options: TurnOptions): Turn {
   /** A failure as a decision; undefined when the queue is to try again. */
   function asOutcome(row: Row, failing: Failing): Outcome | undefined {
     const { code, message } = failing
-    if (failing.class === 'permanent') return fail(code, message, failing.hint)
+    const hint = failing.hint ?? options.hint?.(failing, row)
+    if (failing.class === 'permanent') return fail(code, message, hint)
     if (failing.class === 'wait') {
       const cap = code === 'VmLocked' ? { capSeconds: LOCK_CAP_SECONDS } : {}
       return wait(message, WAIT_SECONDS, cap)
@@ -76,7 +76,7 @@ export function createTurn(options: TurnOptions): Turn {
     return fail(
       'RetriesExhausted',
       `nothing but transient errors since ${since}, last ${code}: ${message}`,
-      failing.hint,
+      hint,
     )
   }
 
@@ -121,7 +121,8 @@ export function createTurn(options: TurnOptions): Turn {
       return decided('next', `on to ${outcome.step}`)
     }
     if (outcome.kind === 'fail') {
-      const { code, reason, hint } = outcome
+      const { code, reason } = outcome
+      const hint = outcome.hint ?? options.hint?.({ code, message: reason }, row)
       const problem = {
         code,
         reason,
@@ -176,7 +177,8 @@ export function createTurn(options: TurnOptions): Turn {
 
   /** A transient failure: noted in the row, its turn unchanged, and brought back by the queue. */
   async function again(row: Row, failing: Failing, token: string, delivery: Delivery): Promise<Decided> {
-    const { code, message: reason, hint } = failing
+    const { code, message: reason } = failing
+    const hint = failing.hint ?? options.hint?.(failing, row)
     const seconds = redeliverySeconds(code, delivery.receiveCount, random)
     const firstAt = row.problem?.firstAt ?? now()
     const times = (row.problem?.times ?? 0) + 1

@@ -6,6 +6,7 @@ import type { Invocation } from './life-cycle.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { type BlankRow, patched, type Row, type Side, sideOf } from './record.ts'
 import { judgeResume, type Ruling } from './ruling.ts'
+import type { Trouble } from './symptoms.ts'
 import type { Turn } from './turn.ts'
 import type { UserDataStore } from './user-data.ts'
 
@@ -45,6 +46,8 @@ export type WorkerOptions<E extends Event> = {
   /** Gives back what the step that a row is about to leave had taken. */
   leave(row: Row): Promise<void>
   stallMs: number
+  /** What a person can type about a message that is given up. */
+  hint?: (trouble: Trouble, row: { uid?: string }) => string
   log(decision: Decision & { ms: number }): void
   now?: () => number
   random?: () => number
@@ -168,7 +171,8 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     row?: { uid: string; turn: number },
   ) {
     const about = row ? { uid: row.uid, turn: row.turn } : {}
-    const problem = { reason, ...(hint === undefined ? {} : { hint }) }
+    const advice = hint ?? options.hint?.({ code, message: reason }, about)
+    const problem = { reason, ...(advice === undefined ? {} : { hint: advice }) }
     return queues.bury(side, delivery.body, {
       code,
       ...about,

@@ -51,7 +51,6 @@ async function begin(row: Cloning, { vms, claims, config, cluster }: Needs): Pro
   } catch (error) {
     if (isProxmoxError(error, 'AlreadyExists')) return wait(error.message, 2)
     if (!isProxmoxError(error, 'VmMissing')) throw error
-    const hint = `check images of cluster ${place.cluster} in the configuration: is VM ${place.template} on ${place.node}?`
-    return fail('TemplateProblem', `template ${place.template} is not on node ${place.node}`, hint)
+    return fail('TemplateProblem', `template ${place.template} is not on node ${place.node}`)
   }
 }

@@ -20,11 +20,7 @@ export async function configure(
   const { digest, bootDisk, protection } = current
   const fault = templateFault(current)
   if (fault || !bootDisk) {
-    return fail(
-      'TemplateProblem',
-      `template ${row.place.template} ${fault ?? 'has no disk to boot from'}`,
-      'mend the template, then redrive',
-    )
+    return fail('TemplateProblem', `template ${row.place.template} ${fault ?? 'has no disk to boot from'}`)
   }
   try {
     if (protection) {

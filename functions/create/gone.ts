@@ -8,7 +8,5 @@ export function madeAgain(row: Row): Outcome {
   if (row.lookedAgain < AT_MOST) {
     return next('clone', { lookedAgain: row.lookedAgain + 1, cloned: undefined, ended: undefined })
   }
-  const hint =
-    'who or what deletes it? See the task log of its node, and set the tag `egress-hold` only on VMs to be kept'
-  return fail('VmGone', `VM ${row.place?.vmid} was found gone ${AT_MOST + 1} times`, hint)
+  return fail('VmGone', `VM ${row.place?.vmid} was found gone ${AT_MOST + 1} times`)
 }

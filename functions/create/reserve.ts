@@ -17,12 +17,7 @@ const ZONE_FULL_CAP_SECONDS = 24 * 3600
 /** Chooses a node and claims a VMID there. Repeatable: a claim of our own from an earlier try counts. */
 export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   const zone = deps.config.zones[row.spec.zone]
-  if (!zone)
-    return fail(
-      'Misconfigured',
-      `zone ${row.spec.zone} is not in the configuration`,
-      'put it back, then redrive',
-    )
+  if (!zone) return fail('Misconfigured', `zone ${row.spec.zone} is not in the configuration`)
   if (!(await roomIn(row, deps))) {
     return wait(`zone ${row.spec.zone} is full`, 30, { capSeconds: ZONE_FULL_CAP_SECONDS })
   }
@@ -50,8 +45,7 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   }
   const probed = row.probed + PROBES_A_TURN
   if (probed < size) return wait('looking for a free VMID', 0, { patch: { probed } })
-  const hint = `widen vmids of cluster ${zone.cluster} in the configuration, or delete proxies`
-  throw new Failure('RangeExhausted', `no free VMID in ${from} to ${to}`, { class: 'transient', hint })
+  throw new Failure('RangeExhausted', `no free VMID in ${from} to ${to}`, { class: 'transient' })
 }
 
 async function roomIn(row: Reserving, { claims, config }: Needs): Promise<boolean> {
@@ -69,10 +63,7 @@ async function chooseTemplate(zone: Zone, row: Reserving, { vms, config, countOn
   if (chosen) return chosen
   const nodes = templates.map(({ node }) => node).join(', ')
   const message = `no node of zone ${row.spec.zone} with image ${row.spec.image} is online (${nodes || 'none is configured'})`
-  throw new Failure('NoNode', message, {
-    class: 'transient',
-    hint: 'bring a node back, or add one to the zone',
-  })
+  throw new Failure('NoNode', message, { class: 'transient' })
 }
 
 async function fewest<T extends { node: string }>(

@@ -13,16 +13,11 @@ export async function seed(row: Seeding, deps: Needs): Promise<Outcome> {
   const { auth } = row.spec.proxy
   const password = auth && (await deps.password(auth.passwordParameter))
   if (auth && password === undefined) {
-    const hint = `store the password under ${auth.passwordParameter}, then redrive`
-    return fail('PasswordMissing', `there is no parameter ${auth.passwordParameter}`, hint)
+    return fail('PasswordMissing', `there is no parameter ${auth.passwordParameter}`)
   }
   const userData = row.spec.hasUserData ? await deps.userData.get(row.uid, row.generation) : undefined
   if (row.spec.hasUserData && userData === undefined) {
-    return fail(
-      'UserDataLost',
-      'the userData of this generation is not there',
-      'publish the proxy with a higher generation',
-    )
+    return fail('UserDataLost', 'the userData of this generation is not there')
   }
   try {
     const bytes = makeSeed(contents(row, deps, { password, userData }))

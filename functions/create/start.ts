@@ -18,7 +18,7 @@ export async function start(
   const { running, qmp } = await vms.status(vm)
   if (running) return next('address', { place: { ...row.place, node: vm.node } }, config.timings.bootSeconds)
   if (BROKEN.has(qmp)) {
-    const hint = `look at its console and at the storage of node ${vm.node}; stop it there, then redrive`
+    const hint = `on node ${vm.node} \`qm terminal ${vm.vmid}\` and \`pvesm status\`: a full or failing storage does this; mend it, \`qm stop ${vm.vmid}\`, then redrive`
     return fail('VmBroken', `VM ${vm.vmid} is in state ${qmp}`, hint)
   }
   if (qmp !== 'stopped') return wait(`VM ${vm.vmid} is in state ${qmp}`, 3)

@@ -41,18 +41,12 @@ export const steps: Steps<CreateStep, Deps> = {
   address: {
     run: address,
     deadlineSeconds: 900,
-    late: {
-      code: 'AgentNeverUp',
-      hint: 'look at the VM’s console: did cloud-init find its seed, is qemu-guest-agent installed and running, did DHCP answer?',
-    },
+    late: { code: 'AgentNeverUp' },
   },
   verify: {
     run: verify,
     deadlineSeconds: 900,
-    late: {
-      code: 'ProxyNeverAnswered',
-      hint: 'look at /var/log/cloud-init-output.log in the VM: was tinyproxy installed and started? Can the functions reach its port?',
-    },
+    late: { code: 'ProxyNeverAnswered' },
   },
 }
 

@@ -22,6 +22,5 @@ export async function verify(
   if (result.kind === 'answers') return done()
   if (result.kind === 'silent')
     return wait(`the proxy does not answer: ${result.detail}`, Math.min(5, 1 + row.waitedSeconds / 5))
-  const hint = `is the address that the functions come from among verify.probeFrom, and ${auth?.passwordParameter ?? 'no password'} what the proxy was made with?`
-  return fail('ProbeRefused', `the proxy at ${row.endpoint} turns us away: ${result.detail}`, hint)
+  return fail('ProbeRefused', `the proxy at ${row.endpoint} turns us away: ${result.detail}`)
 }

@@ -18,7 +18,7 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
   if (sight.kind === 'gone') return next('unseed', { cloned: undefined })
   const { vm, config: current } = sight
   if (current.protection) {
-    const hint = `\`qm set ${vm.vmid} --protection 0\` on node ${vm.node}, then redrive`
+    const hint = `somebody wanted it kept; if not: on node ${vm.node} \`qm set ${vm.vmid} --protection 0\`, then redrive`
     return fail('Protected', `VM ${vm.vmid} is protected against deletion`, hint)
   }
   const { running, qmp } = await vms.status(vm)

@@ -11,8 +11,8 @@ const ErrorBody = z.object({
 })
 
 /** The data of an answer in the shape that was asked for. @throws {ProxmoxError} anything else, with its code */
-export function decode<T>(call: Call<T>, raw: RawAnswer): T {
-  if (raw.status >= 400) throw refusal(call, raw)
+export function decode<T>(call: Call<T>, raw: RawAnswer, tokenId?: string): T {
+  if (raw.status >= 400) throw refusal(call, raw, tokenId)
   const body = raw.status === 200 ? parseJson(raw.body) : undefined
   const parsed = z.object({ data: call.answer }).safeParse(body)
   if (parsed.success) return parsed.data.data
@@ -25,7 +25,11 @@ export function decode<T>(call: Call<T>, raw: RawAnswer): T {
   throw problem(call, { code: 'Unexpected', status: raw.status, sent: 'maybe' }, `unexpected answer, ${at}`)
 }
 
-function refusal(call: Call<unknown>, { status, reason, body }: RawAnswer): ProxmoxError {
+function refusal(
+  call: Call<unknown>,
+  { status, reason, body }: RawAnswer,
+  tokenId: string | undefined,
+): ProxmoxError {
   const { message, errors } = ErrorBody.safeParse(parseJson(body)).data ?? {}
   const text = message?.trim() || reason.trim() || body.trim()
   const detail = errors ?? undefined
@@ -37,7 +41,13 @@ function refusal(call: Call<unknown>, { status, reason, body }: RawAnswer): Prox
   const fields = Object.entries(detail ?? {}).map(([name, said]) => ` ${name}: ${said.trim()}`)
   return problem(
     call,
-    { ...reading, status, sent: sentBy(status), ...(detail === undefined ? {} : { detail }) },
+    {
+      ...reading,
+      status,
+      sent: sentBy(status),
+      ...(detail === undefined ? {} : { detail }),
+      ...(tokenId !== undefined && (status === 401 || status === 403) ? { tokenId } : {}),
+    },
     [text || 'no words', ...fields].join(';'),
   )
 }

@@ -21,7 +21,7 @@ export async function attempt<T>(call: Call<T>, to: Attempt, ports: AttemptPorts
     const headers = { ...request.headers, authorization: `PVEAPIToken=${token}` }
     const answer = withoutToken(await ports.exchange(endpoint, { ...request, headers }), token)
     status = answer.status
-    data = decode(call, answer)
+    data = decode(call, answer, nameOfToken(token))
   } catch (cause) {
     const error = isProxmoxError(cause) ? cause : broken(call, endpoint, cause, token)
     log({ code: error.code, ...(status === undefined ? {} : { status }) })
@@ -83,6 +83,9 @@ function withoutToken(answer: RawAnswer, token: string): RawAnswer {
   if (answer.status === 200) return answer
   return { ...answer, reason: hide(answer.reason, token), body: hide(answer.body, token) }
 }
+
+/** The part of a token that is no secret. What does not look like one is shown to nobody. */
+const nameOfToken = (token: string) => /^([^\s=!]+@[^\s=!]+![A-Za-z][\w.-]*)=/.exec(token)?.[1]
 
 function hide(text: string, token: string): string {
   const secret = token.slice(token.lastIndexOf('=') + 1)

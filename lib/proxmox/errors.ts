@@ -95,6 +95,8 @@ export type ProxmoxErrorFields = Reading & {
   vmid?: number
   /** HTTP status; absent when there was no answer, and for the end of a task. */
   status?: number
+  /** Which token was refused, `user@realm!name`: the name of it, not its secret. */
+  tokenId?: string
   /** Proxmox's messages by parameter. */
   detail?: Readonly<Record<string, string>>
   sent: Sent
@@ -119,6 +121,8 @@ export class ProxmoxError extends Error {
   declare readonly privilege?: string
   /** … and the ACL path it is missing on. */
   declare readonly path?: string
+  /** … and by whom, `user@realm!name`; for Unauthorized too. */
+  declare readonly tokenId?: string
   /** For VolumeMissing: the volume, `storage:path`. */
   declare readonly volume?: string
   declare readonly sent: Sent

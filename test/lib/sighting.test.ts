@@ -185,11 +185,6 @@ describe('a sighting of what our token may not see', () => {
   ])('%s', async (_, scene, expected) => {
     expect(await verdict({ look: hidden, ...scene })).toBe(expected)
   })
-
-  it('says how it gets back into the pool', async () => {
-    const { result } = await sight({ look: hidden, row: { cloned: true } })
-    expect(result).toMatchObject({ outcome: { hint: expect.stringContaining('pvesh set /pools/') } })
-  })
 })
 
 describe('a mark that was edited away', () => {

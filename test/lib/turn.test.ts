@@ -216,7 +216,15 @@ describe('turn: a report', () => {
           turn: 3,
           step: 'clone',
           failedAt: '2026-01-01T00:00:00.000Z',
-          problem: { reason: 'full', hint: 'make room', cluster: 'lab', node: 'pve1', vmid: 5001, upid },
+          problem: {
+            reason: 'full',
+            hint: 'make room',
+            zone: 'lab-1',
+            cluster: 'lab',
+            node: 'pve1',
+            vmid: 5001,
+            upid,
+          },
         },
       },
     ])

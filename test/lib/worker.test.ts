@@ -64,7 +64,10 @@ describe('worker: what cannot be read', () => {
           obituary: {
             code: 'InvalidEvent',
             failedAt: '2026-01-01T00:00:00.000Z',
-            problem: { reason: expect.stringContaining('wanted') },
+            problem: {
+              reason: expect.stringContaining('wanted'),
+              hint: expect.stringContaining('egress dlq redrive'),
+            },
           },
         },
       ])
