@@ -146,6 +146,10 @@ export type WorldNode = {
   uptimeSeconds?: number
   bridges?: { iface: string; ports?: string; cidr?: string }[]
   fingerprint?: string
+  /** By how much its own clock is ahead. */
+  clockSkewMs?: number
+  /** When its certificate ends, in ms since 1970. */
+  certificateEndsMs?: number
 }
 
 export type WorldStorage = {

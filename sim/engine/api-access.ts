@@ -1,10 +1,19 @@
 import { isToken, listedPaths, privilegesOn, userOf } from './access.ts'
-import { type Ctx, type Endpoint, may, maybeText, mustHave, reply, text } from './endpoint.ts'
+import { type Ctx, type Endpoint, flag, may, mayAny, maybeText, mustHave, reply, text } from './endpoint.ts'
 import { die, forbid, refuseParams } from './errors.ts'
 import { lastTold } from './pvestatd.ts'
 
 export const accessEndpoints: Endpoint[] = [
   { method: 'GET', path: '/access/permissions', handler: (ctx) => reply(permissions(ctx)) },
+  {
+    method: 'GET',
+    path: '/access/users',
+    parameters: {
+      enabled: { type: 'boolean', optional: true },
+      full: { type: 'boolean', optional: true },
+    },
+    handler: (ctx) => reply(users(ctx)),
+  },
   { method: 'GET', path: '/pools', handler: (ctx) => reply(pools(ctx)) },
   {
     method: 'GET',
@@ -35,6 +44,29 @@ function permissions(ctx: Ctx) {
     )
   }
   return shown
+}
+
+/** Source: pve-access-control API2/User.pm index. A token is not its user, so by itself it sees nobody. */
+function users(ctx: Ctx) {
+  const seesAll = mayAny(ctx, '/access/groups', ['User.Modify', 'Sys.Audit'])
+  return ctx.cluster.state.users
+    .filter(({ userid }) => seesAll || userid === ctx.caller)
+    .map(({ userid, enabled = true, expireSeconds = 0, tokens = [] }) => ({
+      userid,
+      enable: enabled ? 1 : 0,
+      expire: expireSeconds,
+      'realm-type': userid.split('@')[1],
+      ...(flag(ctx, 'full')
+        ? {
+            groups: '',
+            tokens: tokens.map((token) => ({
+              tokenid: token.id,
+              expire: token.expireSeconds ?? 0,
+              privsep: token.privsep === false ? 0 : 1,
+            })),
+          }
+        : {}),
+    }))
 }
 
 function pools(ctx: Ctx) {

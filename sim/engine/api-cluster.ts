@@ -1,7 +1,7 @@
-import { listedBridge, listedNode, nodeStatus } from './api-nodes.ts'
+import { listedNode, nodeBridges, nodeCertificates, nodeStatus, nodeTime } from './api-nodes.ts'
 import { resources } from './api-resources.ts'
 import { broadcastTask } from './api-tasks.ts'
-import { isQuorate, nodeOf, visibleFrom } from './cluster.ts'
+import { isQuorate, visibleFrom } from './cluster.ts'
 import { type Ctx, type Endpoint, may, maybeText, mustHave, nodeParam, reply } from './endpoint.ts'
 import { die, refuseParams } from './errors.ts'
 import { releases } from './releases.ts'
@@ -80,21 +80,22 @@ export const clusterEndpoints: Endpoint[] = [
         optional: true,
       },
     },
-    handler: (ctx) => reply(nodeOf(ctx.cluster, ctx.node).bridges.map((bridge) => listedBridge(bridge))),
+    handler: (ctx) => reply(nodeBridges(ctx)),
   },
   {
     method: 'GET',
     path: '/nodes/{node}/certificates/info',
     proxied: true,
     parameters: nodeParam,
-    handler: (ctx) =>
-      reply([
-        {
-          filename: 'pve-ssl.pem',
-          fingerprint: nodeOf(ctx.cluster, ctx.node).fingerprint,
-          subject: `/CN=${ctx.node}`,
-        },
-      ]),
+    handler: (ctx) => reply(nodeCertificates(ctx)),
+  },
+  {
+    method: 'GET',
+    path: '/nodes/{node}/time',
+    proxied: true,
+    parameters: nodeParam,
+    permission: (ctx) => mustHave(ctx, `/nodes/${ctx.node}`, 'Sys.Audit'),
+    handler: (ctx) => reply(nodeTime(ctx)),
   },
 ]
 

@@ -1,5 +1,5 @@
 import { nodeOf, visibleFrom } from './cluster.ts'
-import { type Ctx, may } from './endpoint.ts'
+import { type Ctx, may, mayAny } from './endpoint.ts'
 import { releases } from './releases.ts'
 import type { Node } from './state.ts'
 
@@ -78,7 +78,7 @@ export function nodeStatus(ctx: Ctx) {
   }
 }
 
-export function listedBridge(bridge: Node['bridges'][number]) {
+function listedBridge(bridge: Node['bridges'][number]) {
   const [address, netmask] = bridge.cidr?.split('/') ?? []
   return {
     iface: bridge.iface,
@@ -94,4 +94,35 @@ export function listedBridge(bridge: Node['bridges'][number]) {
     bridge_fd: '0',
     ...(bridge.cidr ? { cidr: bridge.cidr, address, netmask } : {}),
   }
+}
+
+const certificateDays = 730
+
+/** Source: pve-manager API2/Certificates.pm info, which tells of each file that is there. */
+export function nodeCertificates(ctx: Ctx) {
+  const node = nodeOf(ctx.cluster, ctx.node)
+  const notafter = Math.floor(node.bootMs / 1000) + certificateDays * 86_400
+  return [
+    { filename: 'pve-root-ca.pem', subject: '/CN=Proxmox Virtual Environment', notafter: notafter * 2 },
+    {
+      filename: 'pve-ssl.pem',
+      fingerprint: node.fingerprint,
+      subject: `/OU=PVE Cluster Node/O=Proxmox Virtual Environment/CN=${node.name}`,
+      notafter: node.certificateEndsMs === undefined ? notafter : Math.floor(node.certificateEndsMs / 1000),
+    },
+  ]
+}
+
+/** Source: pve-manager API2/Nodes.pm time. */
+export function nodeTime(ctx: Ctx) {
+  const { clockSkewMs = 0 } = nodeOf(ctx.cluster, ctx.node)
+  const time = Math.floor((ctx.cluster.clock.now() + clockSkewMs) / 1000)
+  return { timezone: 'UTC', time, localtime: time }
+}
+
+/** Bridges that the caller may neither use nor see are left out. Source: pve-manager API2/Network.pm index. */
+export function nodeBridges(ctx: Ctx) {
+  return nodeOf(ctx.cluster, ctx.node)
+    .bridges.filter(({ iface }) => mayAny(ctx, `/sdn/zones/localnetwork/${iface}`, ['SDN.Audit', 'SDN.Use']))
+    .map(listedBridge)
 }

@@ -69,6 +69,8 @@ export type Node = {
   rootBytes: number
   bridges: { iface: string; ports: string; cidr?: string }[]
   fingerprint: string
+  clockSkewMs?: number
+  certificateEndsMs?: number
   bootMs: number
   nextPid: number
   state: NodeState

@@ -46,6 +46,8 @@ function nodeOf(node: WorldNode, index: number, nowMs: number): Node {
     rootBytes: (node.rootGiB ?? 96) * giB,
     bridges: (node.bridges ?? [{ iface: 'vmbr0' }]).map((bridge) => ({ ports: '', ...bridge })),
     fingerprint: node.fingerprint ?? Array.from({ length: 32 }, () => 'AA').join(':'),
+    ...(node.clockSkewMs === undefined ? {} : { clockSkewMs: node.clockSkewMs }),
+    ...(node.certificateEndsMs === undefined ? {} : { certificateEndsMs: node.certificateEndsMs }),
     bootMs: nowMs - Math.round((node.uptimeSeconds ?? 1000 + index * 3.7) * 1000),
     nextPid: 1000 + index,
     state: 'up',
