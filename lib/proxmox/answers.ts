@@ -28,6 +28,34 @@ export const ClusterStatusAnswer = z.array(
   z.object({ type: z.string(), name: z.string(), quorate: flag, online: flag }),
 )
 
+/** Expiries are in epoch seconds; 0 is never. */
+export const UsersAnswer = z.array(
+  z.object({
+    userid: z.string(),
+    expire: optional(number),
+    tokens: z
+      .array(z.object({ tokenid: z.string(), expire: optional(number) }))
+      .nullish()
+      .transform((tokens) => tokens ?? []),
+  }),
+)
+
+export const PoolsAnswer = z.array(z.object({ poolid: z.string() }))
+
+export const TimeAnswer = z.object({ time: number })
+
+export const BridgesAnswer = z.array(
+  z.object({ iface: z.string(), type: optional(z.string()), active: flag }),
+)
+
+export const CertificatesAnswer = z.array(
+  z.object({
+    filename: optional(z.string()),
+    fingerprint: optional(z.string()),
+    notafter: optional(number),
+  }),
+)
+
 /** Of each guest only what is true at once: the rest of this list lags, or is an earlier VM's. */
 export const ResourcesAnswer = z.array(
   z.object({

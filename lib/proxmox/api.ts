@@ -1,4 +1,6 @@
 import {
+  BridgesAnswer,
+  CertificatesAnswer,
   ClusterStatusAnswer,
   ConfigAnswer,
   InterfacesAnswer,
@@ -7,11 +9,14 @@ import {
   NodesAnswer,
   Nothing,
   PermissionsAnswer,
+  PoolsAnswer,
   ResourcesAnswer,
   StoragesAnswer,
   TaskStatusAnswer,
   TasksAnswer,
+  TimeAnswer,
   UpidAnswer,
+  UsersAnswer,
   VersionAnswer,
   VmStatusAnswer,
   VolumesAnswer,
@@ -41,8 +46,16 @@ export function createApi(send: Send) {
     clusterStatus: () => send({ spec: calls.clusterStatus, answer: ClusterStatusAnswer }),
     resources: () => send({ spec: calls.resources, form: { type: 'vm' }, answer: ResourcesAnswer }),
     nodes: () => send({ spec: calls.nodes, answer: NodesAnswer }),
+    users: () => send({ spec: calls.users, form: { full: true }, answer: UsersAnswer }),
+    pool: (form: { poolid: string }) => send({ spec: calls.pool, form, answer: PoolsAnswer }),
+    time: (path: OnNode) => send({ spec: calls.time, path, answer: TimeAnswer }),
+    /** Those of the software-defined network too. */
+    bridges: (path: OnNode) =>
+      send({ spec: calls.bridges, path, form: { type: 'any_bridge' }, answer: BridgesAnswer }),
+    certificates: (path: OnNode) => send({ spec: calls.certificates, path, answer: CertificatesAnswer }),
 
     vmConfig: (path: Vm) => send({ spec: calls.vmConfig, path, answer: ConfigAnswer }),
+    templateConfig: (path: Vm) => send({ spec: calls.templateConfig, path, answer: ConfigAnswer }),
     vmStatus: (path: Vm) => send({ spec: calls.vmStatus, path, answer: VmStatusAnswer }),
     /** To the node that holds the template; its task carries the template's number. */
     clone: (path: Vm, form: Form & { newid: number }) =>
@@ -69,7 +82,7 @@ export function createApi(send: Send) {
     cancel: (path: OfTask) => send({ spec: calls.cancel, path, answer: Nothing }),
 
     storages: (path: OnNode) => send({ spec: calls.storages, path, answer: StoragesAnswer }),
-    volumes: (path: OnStorage, form: { vmid: number; content: string }) =>
+    volumes: (path: OnStorage, form: { vmid?: number; content: string }) =>
       send({ spec: calls.volumes, path, form, answer: VolumesAnswer }),
     isos: (path: OnStorage) =>
       send({ spec: calls.isos, path, form: { content: 'iso' }, answer: VolumesAnswer }),

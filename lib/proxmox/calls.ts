@@ -48,8 +48,25 @@ export const calls = {
   clusterStatus: { method: 'GET', path: '/cluster/status', needs: needs(need('Sys.Audit', '/', 'audit')) },
   resources: { method: 'GET', path: '/cluster/resources', needs: needs(need('VM.Audit', onVm)) },
   nodes: { method: 'GET', path: '/nodes', needs: nothing },
+  /** Shows the tokens of users too, to whom it shows more than the caller's own. */
+  users: { method: 'GET', path: '/access/users', needs: needs(need('Sys.Audit', '/access/groups', 'audit')) },
+  pool: { method: 'GET', path: '/pools', needs: needs(need('Pool.Audit', '/pool/{pool}', 'audit')) },
+  time: {
+    method: 'GET',
+    path: '/nodes/{node}/time',
+    needs: needs(need('Sys.Audit', '/nodes/{node}', 'audit')),
+  },
+  /** Bridges that the caller may not use are left out. */
+  bridges: { method: 'GET', path: '/nodes/{node}/network', needs: nothing },
+  certificates: { method: 'GET', path: '/nodes/{node}/certificates/info', needs: nothing },
 
   vmConfig: { method: 'GET', path: '/nodes/{node}/qemu/{vmid}/config', needs: needs(need('VM.Audit', onVm)) },
+  /** A template is cloned without being read; only a check reads it. */
+  templateConfig: {
+    method: 'GET',
+    path: '/nodes/{node}/qemu/{vmid}/config',
+    needs: needs(need('VM.Audit', '/vms/{template}', 'audit')),
+  },
   vmStatus: {
     method: 'GET',
     path: '/nodes/{node}/qemu/{vmid}/status/current',

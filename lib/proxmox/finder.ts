@@ -34,7 +34,7 @@ export function createFinder(api: Api, doors: () => readonly Api[]): Finder {
 
   async function look(at: Vm): Promise<Look> {
     const { vmid } = at
-    const first = await readAt(api, at)
+    const first = await readAt(api.vmConfig, at)
     if (first.kind === 'vm') return first
     if (first.kind === 'forbidden') return lookAtHidden(vmid)
 
@@ -42,7 +42,7 @@ export function createFinder(api: Api, doors: () => readonly Api[]): Finder {
     const listed = await locate(vmid)
     if (listed?.type === 'lxc') return { kind: 'container', node: listed.node }
     if (listed && listed.node !== at.node) {
-      const second = await readAt(api, { vmid, node: listed.node })
+      const second = await readAt(api.vmConfig, { vmid, node: listed.node })
       if (second.kind === 'vm') return second
       if (second.kind === 'away') throw second.error
       if (second.kind === 'forbidden') return lookAtHidden(vmid)
@@ -80,7 +80,7 @@ export function createFinder(api: Api, doors: () => readonly Api[]): Finder {
     look,
     isFree,
     templateAt: async (node, vmid) => {
-      const read = await readAt(api, { node, vmid })
+      const read = await readAt(api.templateConfig, { node, vmid })
       if (read.kind === 'away') throw read.error
       if (read.kind === 'vm') return { kind: read.config.template ? 'template' : 'vm', config: read.config }
       return { kind: read.kind === 'missing' ? 'missing' : 'hidden' }
@@ -94,9 +94,9 @@ type Read =
   | { kind: 'forbidden' }
   | { kind: 'away'; error: ProxmoxError }
 
-async function readAt(api: Api, { node, vmid }: Vm): Promise<Read> {
+async function readAt(ask: Api['vmConfig'], { node, vmid }: Vm): Promise<Read> {
   try {
-    return { kind: 'vm', node, config: readConfig(await api.vmConfig({ node, vmid })) }
+    return { kind: 'vm', node, config: readConfig(await ask({ node, vmid })) }
   } catch (error) {
     if (isProxmoxError(error, 'VmMissing')) return { kind: 'missing' }
     if (isProxmoxError(error, 'Forbidden')) return { kind: 'forbidden' }

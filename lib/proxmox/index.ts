@@ -14,9 +14,13 @@ export type {
   TokenSource,
 } from './options.ts'
 export type {
+  Bridge,
+  Certificate,
   Change,
   Clone,
   ClusterStatus,
+  Expiry,
+  NodeState,
   Provider,
   RunningTask,
   Storage,
@@ -25,6 +29,7 @@ export type {
   Volume,
 } from './provider.ts'
 export { createProxmox } from './proxmox.ts'
+export { leastOf, needsOf, type Role, rolesFor } from './roles.ts'
 export type { Upid, UpidParts } from './upid.ts'
 export { parseUpid } from './upid.ts'
 export type {

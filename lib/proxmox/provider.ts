@@ -1,6 +1,7 @@
 import type { Api } from './api.ts'
 import type { ProxmoxError } from './errors.ts'
 import { createFinder } from './finder.ts'
+import { createInspection } from './inspection.ts'
 import { createMachines } from './machines.ts'
 import { readClusterStatus } from './quorum.ts'
 import { createTasks } from './tasks.ts'
@@ -59,10 +60,21 @@ export type ClusterStatus = {
   /** False for a node that stands alone, which is its own quorum. */
   clustered: boolean
   quorate: boolean
-  nodes: readonly { name: string; online: boolean }[]
+  nodes: readonly NodeState[]
 }
 
+export type NodeState = { name: string; online: boolean }
+
 export type Version = { version: string; major: number }
+
+/** `vnet`: of the software-defined network, so in a zone of its own. */
+export type Bridge = { name: string; vnet: boolean; active: boolean }
+
+/** A certificate that a node keeps, by the name of its file: `pveproxy-ssl.pem` is served where there is one, else `pve-ssl.pem`. */
+export type Certificate = { file: string; fingerprint?: string; expiresAtMs?: number }
+
+/** When a token ends, or its user; absent is never. */
+export type Expiry = { tokenAtMs?: number; userAtMs?: number }
 
 /** Proxmox in the steps' language. Whatever Proxmox or the way to it does wrong is thrown as a ProxmoxError. */
 export type Provider = {
@@ -75,9 +87,13 @@ export type Provider = {
   /** True when nothing in the cluster holds the VMID, proven at a quorate endpoint. @throws {ProxmoxError} NoQuorum */
   isFree(vmid: number): Promise<boolean>
   nodesOnline(): Promise<string[]>
+  /** Every node of the cluster, as the endpoint that was asked sees it. */
+  nodes(): Promise<NodeState[]>
   templateAt(node: string, vmid: number): Promise<TemplateLook>
   /** Disk volumes on the storage that carry the VMID, referenced by a configuration or not. */
   volumesOf(at: { node: string; storage: string; vmid: number }): Promise<Volume[]>
+  /** Disk volumes of all VMs on the storage. Without Datastore.Allocate there, those of VMs we may not change are left out. */
+  disks(at: { node: string; storage: string }): Promise<Volume[]>
   isos(at: { node: string; storage: string }): Promise<Volume[]>
   storages(node: string): Promise<Storage[]>
 
@@ -116,17 +132,29 @@ export type Provider = {
   /** Privileges our token holds on an ACL path. */
   permissions(path: string): Promise<ReadonlySet<string>>
   clusterStatus(): Promise<ClusterStatus>
+  /** Undefined when the token may not see it. */
+  expiryOf(tokenId: string): Promise<Expiry | undefined>
+  /** @throws {ProxmoxError} Forbidden for a pool that is there and may not be seen */
+  hasPool(pool: string): Promise<boolean>
+  /** The node's own clock, in whole seconds as epoch milliseconds. @throws {ProxmoxError} Forbidden */
+  clockOf(node: string): Promise<number>
+  /** Those that the token may use or see. */
+  bridgesOf(node: string): Promise<Bridge[]>
+  certificatesOf(node: string): Promise<Certificate[]>
 }
 
 /** The provider over one set of calls; `doors` are the same calls, each bound to one endpoint. */
 export function createProvider(api: Api, doors: () => readonly Api[]): Provider {
+  const nodes = async () =>
+    (await api.nodes()).map(({ node, status }) => ({ name: node, online: status === 'online' }))
   return {
     ...createFinder(api, doors),
     ...createTasks(api),
     ...createVolumes(api),
     ...createMachines(api),
-    nodesOnline: async () =>
-      (await api.nodes()).filter(({ status }) => status === 'online').map(({ node }) => node),
+    ...createInspection(api),
+    nodesOnline: async () => (await nodes()).filter(({ online }) => online).map(({ name }) => name),
+    nodes,
     version: async () => {
       const { version } = await api.version()
       return { version, major: Number.parseInt(version, 10) }

@@ -3,7 +3,7 @@ import type { Api } from './api.ts'
 import { calls } from './calls.ts'
 import type { Provider, Volume } from './provider.ts'
 
-type Volumes = Pick<Provider, 'volumesOf' | 'isos' | 'storages' | 'upload' | 'deleteVolume'>
+type Volumes = Pick<Provider, 'volumesOf' | 'disks' | 'isos' | 'storages' | 'upload' | 'deleteVolume'>
 
 /** Storages and what lies on them. */
 export function createVolumes(api: Api): Volumes {
@@ -11,6 +11,9 @@ export function createVolumes(api: Api): Volumes {
     // `images` alone: backups carry the VMID too, and are nobody's left-overs.
     volumesOf: async ({ node, storage, vmid }) =>
       (await api.volumes({ node, storage }, { vmid, content: 'images' })).map(readVolume),
+
+    disks: async ({ node, storage }) =>
+      (await api.volumes({ node, storage }, { content: 'images' })).map(readVolume),
 
     isos: async ({ node, storage }) => (await api.isos({ node, storage })).map(readVolume),
 

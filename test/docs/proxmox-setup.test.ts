@@ -1,57 +1,49 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { calls, type Need } from '../../lib/proxmox/index.ts'
+import { accessLines, roleLines } from '../../cli/role-lines.ts'
+import { rolesFor } from '../../lib/proxmox/index.ts'
 
 const page = readFileSync(new URL('../../docs/proxmox-setup.md', import.meta.url), 'utf8')
+const lines = new Set(page.split('\n').map((line) => line.replace(/ +/g, ' ')))
 
 /** Role → privileges, as the page has them typed; the machines' role once for each version. */
 function rolesTyped(major: number): Map<string, string[]> {
   const roles = new Map<string, string[]>()
   for (const [, name = '', privileges = ''] of page.matchAll(/^pveum role add (\w+) +--privs "([^"]+)"$/gm)) {
     const isForOther = privileges.includes(major >= 9 ? 'VM.Monitor' : 'VM.GuestAgent')
-    if (!isForOther) roles.set(name, privileges.split(' '))
+    if (!isForOther) roles.set(name, privileges.split(' ').sort())
   }
   return roles
 }
 
-const roleOf = (need: Need): string => {
-  const [path = ''] = need.on
-  if (path === '/vms/{template}') return 'EgressTemplate'
-  if (path === '/storage/{storage}')
-    return need.anyOf.includes('Datastore.Allocate') ? 'EgressLeftovers' : 'EgressDisks'
-  if (path === '/storage/{isoStorage}') return need.for === 'audit' ? 'EgressCheckStorage' : 'EgressSeeds'
-  if (path.startsWith('/sdn/')) return 'EgressNetwork'
-  if (path === '/') return 'EgressCheckCluster'
-  return 'EgressVm'
-}
-
 describe.each([8, 9])('the setup page for Proxmox VE %i', (major) => {
-  const roles = rolesTyped(major)
-  const needs = Object.entries(calls).flatMap(([name, call]) =>
-    call.needs(major).map((need) => [name, need] as const),
-  )
-
-  it.each(needs.filter(([, need]) => need.for !== 'cloudInit'))('grants what %s takes: %o', (_name, need) => {
-    const typed = roles.get(roleOf(need))
-    expect(
-      need.anyOf.some((privilege) => typed?.includes(privilege)),
-      roleOf(need),
-    ).toBe(true)
+  it('has the roles that the client’s own calls take, and no other', () => {
+    const taken = rolesFor(major).map(({ name, privileges }) => [name, [...privileges].sort()] as const)
+    expect(rolesTyped(major)).toEqual(new Map(taken))
   })
 
-  it('gives the machines nothing that no call takes', () => {
-    const taken = new Set(needs.flatMap(([, need]) => need.anyOf))
-    for (const role of ['EgressVm', 'EgressTemplate', 'EgressDisks', 'EgressSeeds', 'EgressNetwork']) {
-      for (const privilege of roles.get(role) ?? [])
-        expect(taken, `${role}: ${privilege}`).toContain(privilege)
+  it('has them in the words of egress check --role', () => {
+    const printed = [...roleLines(major, true), ...roleLines(major, false)]
+    const typed = rolesTyped(major)
+    for (const line of printed) {
+      const [, name = '', privileges = ''] = /^pveum role add (\w+) --privs "(.+)"$/.exec(line) ?? []
+      expect(typed.get(name)).toEqual(privileges.split(' ').sort())
     }
+    expect(printed).toHaveLength(typed.size - 1) // All but the one for left-over disks.
   })
 
   it('gives every role to user and token', () => {
-    for (const role of roles.keys()) {
+    for (const role of rolesTyped(major).keys()) {
       expect(page).toMatch(
         new RegExp(`^.*pveum acl modify \\S+ --roles ${role} "\\$\\{BOTH\\[@\\]\\}".*$`, 'm'),
       )
     }
   })
 })
+
+it.each([...accessLines(true), ...accessLines(false)])(
+  'the setup page grants as egress check --role does: %s',
+  (line) => {
+    expect(lines).toContain(line)
+  },
+)

@@ -48,11 +48,12 @@ describe('calls', () => {
   test('need more only to look around and for inherited cloud-init drives', () => {
     expect(wanted(9, 'cloudInit')).toEqual([`VM.Config.Cloudinit ${onVm}`])
     expect(wanted(9, 'audit')).toContain('Sys.Audit @ /')
+    expect(wanted(9, 'audit')).toContain('VM.Audit @ /vms/{template}')
   })
 
   test('go each to a path of its own', () => {
     const names = all.map(({ method, path }) => `${method} ${path}`)
-    // Disks and ISOs are listed by one endpoint, but with privileges on different storages.
-    expect(names.length - new Set(names).size).toBe(1)
+    // Disks and ISOs are listed by one endpoint, VMs and templates read by another, with privileges on different paths.
+    expect(names.length - new Set(names).size).toBe(2)
   })
 })

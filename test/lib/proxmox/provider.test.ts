@@ -549,4 +549,69 @@ describe('provider: looking around', () => {
       ],
     })
   })
+
+  test('reads when a token and its user end, of which 0 is never', async () => {
+    const user = (expire: number, ends: number) => ({
+      userid: 'egress@pve',
+      expire,
+      tokens: [{ tokenid: 'ctl', expire: ends, privsep: 1 }],
+    })
+    const expiry = (...users: object[]) => fakeCluster(() => ok(users)).provider.expiryOf('egress@pve!ctl')
+    expect(await expiry({ userid: 'root@pam' }, user(0, 1_800_000_000))).toEqual({
+      tokenAtMs: 1_800_000_000_000,
+    })
+    expect(await expiry(user(1_800_000_001, 0))).toEqual({ userAtMs: 1_800_000_001_000 })
+    expect(await expiry(user(0, 0))).toEqual({})
+    expect(await expiry()).toBeUndefined()
+    expect(await expiry({ userid: 'egress@pve', expire: 0 })).toBeUndefined()
+  })
+
+  test.each([
+    ['shown', ok([{ poolid: 'egress' }]), true],
+    [
+      'not there, told by the check before the handler',
+      refused(403, "Permission check failed (pool 'egress' does not exist)"),
+      false,
+    ],
+    ['not there, told by the handler', refused(500, "pool 'egress' does not exist"), false],
+  ])('knows of a pool that is %s', async (_, reply, there) => {
+    const { provider, sent } = fakeCluster(() => reply)
+    expect(await provider.hasPool('egress')).toBe(there)
+    expect(sent[0]).toMatchObject({ path: '/pools', query: 'poolid=egress' })
+  })
+
+  test('passes on that a pool may not be seen', async () => {
+    const { provider } = fakeCluster(() => forbidden('/pool/egress', 'Pool.Audit'))
+    expect(await rejection(provider.hasPool('egress'))).toMatchObject({
+      code: 'Forbidden',
+      privilege: 'Pool.Audit',
+    })
+  })
+
+  test('reads a node’s clock, bridges and certificates', async () => {
+    const { provider, sent } = fakeCluster(({ path }) => {
+      if (path.endsWith('/time')) return ok({ timezone: 'UTC', time: '1796090784', localtime: 1 })
+      if (path.endsWith('/network'))
+        return ok([
+          { iface: 'vmbr0', type: 'bridge', active: 1 },
+          { iface: 'net1', type: 'vnet', active: '1' },
+          { iface: 'vmbr1', type: 'OVSBridge' },
+        ])
+      return ok([
+        { filename: 'pve-root-ca.pem' },
+        { filename: 'pve-ssl.pem', fingerprint: 'AA', notafter: 5 },
+      ])
+    })
+    expect(await provider.clockOf('pve1')).toBe(1_796_090_784_000)
+    expect(await provider.bridgesOf('pve1')).toEqual([
+      { name: 'vmbr0', vnet: false, active: true },
+      { name: 'net1', vnet: true, active: true },
+      { name: 'vmbr1', vnet: false, active: false },
+    ])
+    expect(await provider.certificatesOf('pve1')).toEqual([
+      { file: 'pve-root-ca.pem' },
+      { file: 'pve-ssl.pem', fingerprint: 'AA', expiresAtMs: 5000 },
+    ])
+    expect(sent.map(({ query }) => query)).toEqual(['', 'type=any_bridge', ''])
+  })
 })
