@@ -1,16 +1,12 @@
 import middy, { type MiddlewareObj } from '@middy/core'
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda'
 import { redeliverySeconds } from './backoff.ts'
+import { invocationOf } from './invocation.ts'
 import type { Invocation } from './life-cycle.ts'
 import { withIds } from './log.ts'
 import type { Delivery, Queues } from './queue.ts'
 import type { Side } from './record.ts'
 import type { Verdict, Worker } from './worker.ts'
-
-/** Calls are cut so long before the invocation's end, to leave time for the row. */
-const RESERVE_MS = 5000
-/** No change starts later than this before the cut: it would be cut short, and nobody would know how it ended. */
-const LAST_CHANGE_MS = 2000
 
 type Lambda = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>
 /** What the inner handler hands to `partialBatch`: for each record, whether it is done with. */
@@ -40,11 +36,7 @@ export function batchHandler(options: {
   }
 
   const inner = async ({ Records: records }: SQSEvent, context: Context): Promise<Outcomes> => {
-    const leftMs = Math.max(0, context.getRemainingTimeInMillis() - RESERVE_MS)
-    const invocation = {
-      signal: AbortSignal.timeout(leftMs),
-      mutateUntilMs: Date.now() + leftMs - LAST_CHANGE_MS,
-    }
+    const invocation = invocationOf(context)
     return Promise.all(
       records.map((record) =>
         withIds({ requestId: context.awsRequestId, messageId: record.messageId }, async () => ({

@@ -10,6 +10,7 @@ export const Suspect = z
     kind: z.string(),
     cluster: z.string().optional(),
     node: z.string().optional(),
+    vmid: z.number().optional(),
     volume: z.string().optional(),
     /** Whose it was, when that is known: a disk is only ever deleted where it is. */
     uid: z.string().optional(),

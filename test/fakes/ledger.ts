@@ -13,7 +13,13 @@ export function createMemoryLedger({
   leaseMs: number
   settleMs: number
   now: () => number
-}): Ledger & { rows(): Row[] } {
+}): Ledger & {
+  rows(): Row[]
+  /** As they are stored, lease and all. */
+  items(): Item[]
+  /** Takes a row away, as nobody but a person does. */
+  drop(uid: string): void
+} {
   const items = new Map<string, Item>()
 
   function take(uid: string, demand: Demand): Taken | NotTaken {
@@ -50,6 +56,8 @@ export function createMemoryLedger({
       const row = item && rowOf(structuredClone(item))
       return row?.phase === undefined ? undefined : row
     },
+    items: () => structuredClone([...items.values()]),
+    drop: (uid) => void items.delete(uid),
     rows: () =>
       [...items.values()].flatMap((item) => {
         const row = rowOf(structuredClone(item))

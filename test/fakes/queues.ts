@@ -19,6 +19,8 @@ export type MemoryQueues = Queues & {
   /** When the next message becomes visible; undefined when there is none. */
   nextAt(): number | undefined
   size(): number
+  /** Everything in the queue is lost, whether it is visible or not. */
+  purge(side: Side): void
   deadLetters: DeadLetter[]
 }
 
@@ -74,6 +76,7 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
       )
       return times.length === 0 ? undefined : Math.min(...times)
     },
+    purge: (side) => queues[side].clear(),
     size: () => queues.create.size + queues.delete.size,
     deadLetters,
   }

@@ -1,0 +1,176 @@
+import { atMost } from '../../lib/at-most.ts'
+import type { Claims } from '../../lib/claims.ts'
+import type { Resume } from '../../lib/events.ts'
+import type { Inventory, RowSummary } from '../../lib/inventory.ts'
+import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
+import type { Queues } from '../../lib/queue.ts'
+import { keyOf, type Orphan, type ProxyDeletionRequested } from '../delete/event.ts'
+import type { Action, Warning } from './finding.ts'
+import type { Planned } from './plan.ts'
+import { sightOf } from './sight.ts'
+import { isLive } from './world.ts'
+
+/** What became of an action. `overtaken`: it was not needed any more when it was proven once more. */
+export type Deed = { state: 'done' | 'overtaken' | 'failed' | 'left'; why?: string; warning?: Warning }
+
+/** All that gc may change: messages, claims, and the volumes it sweeps. It writes no row. */
+export type Hands = {
+  inventory: Pick<Inventory, 'row'>
+  claims: Pick<Claims, 'takeVmid' | 'freeVmid' | 'freeSlots'>
+  queues: Pick<Queues, 'send'>
+  /** Undefined for a cluster that is not configured. */
+  vmsOf(cluster: string): Pick<Provider, 'isFree' | 'look' | 'deleteVolume'> | undefined
+  /** Where this run's list shows a VMID. */
+  listed(cluster: string, vmid: number): ListedVm | undefined
+  deployment: string
+  now(): number
+  /** No action starts later. */
+  untilMs: number
+}
+
+const AT_ONCE = 8
+const done: Deed = { state: 'done' }
+const overtaken = (why: string): Deed => ({ state: 'overtaken', why })
+
+/** Carries the plan out. Each action is proven once more by what is there now, and may be repeated: by another run, or by the next. */
+export function act(planned: readonly Planned[], hands: Hands): Promise<Deed[]> {
+  return atMost(AT_ONCE, planned, async ({ action }) => {
+    if (hands.now() >= hands.untilMs) return { state: 'left', why: 'the time of this run was over' }
+    try {
+      return await perform(action, hands)
+    } catch (error) {
+      if (!isProxmoxError(error)) throw error
+      return { state: 'failed', why: error.message }
+    }
+  })
+}
+
+function perform(action: Action, hands: Hands): Promise<Deed> {
+  switch (action.kind) {
+    case 'delete orphan':
+      return deleteOrphan(action, hands)
+    case 'expire':
+      return expire(action, hands)
+    case 'kick':
+      return kick(action, hands)
+    case 'sweep seed':
+      return sweepSeed(action, hands)
+    case 'sweep disk':
+      return sweepDisk(action, hands)
+    case 'free claim':
+      return freeClaim(action, hands)
+  }
+}
+
+type Of<K extends Action['kind']> = Action & { kind: K }
+
+async function deleteOrphan(
+  { cluster, vmid, uid }: Of<'delete orphan'>,
+  { inventory, claims, queues }: Hands,
+) {
+  if (isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
+  const orphan = { type: 'Orphan', cluster, vmid, uid } satisfies Orphan
+  const owner = keyOf(orphan)
+  if (isLive(await inventory.row(owner))) return overtaken('it is being deleted already')
+  // The number stays taken until its deletion has proven it free. Where its old owner's claim still stands, that does as well.
+  await claims.takeVmid(cluster, vmid, owner)
+  await queues.send('delete', orphan, { delaySeconds: 0 })
+  return done
+}
+
+async function expire({ uid }: Of<'expire'>, { inventory, queues, now }: Hands): Promise<Deed> {
+  const row = await inventory.row(uid)
+  if (!isLive(row) || row.wish === 'absent') return overtaken('its deletion was asked for already')
+  if (row.expiresAt === undefined || row.expiresAt > now()) return overtaken('it was given more time')
+  const message = { type: 'ProxyDeletionRequested', uid } satisfies ProxyDeletionRequested
+  await queues.send('delete', message, { delaySeconds: 0 })
+  return done
+}
+
+/** The turn tells whether the row has moved meanwhile. */
+async function kick({ uid, turn, side }: Of<'kick'>, { queues }: Hands): Promise<Deed> {
+  await queues.send(side, { type: 'Resume', uid, turn } satisfies Resume, { delaySeconds: 0 })
+  return done
+}
+
+async function sweepSeed(action: Of<'sweep seed'>, { inventory, vmsOf }: Hands): Promise<Deed> {
+  const { cluster, node, storage, volume, shared, uid } = action
+  const vms = vmsOf(cluster)
+  if (!vms) return overtaken('its cluster is not configured')
+  const row = await inventory.row(uid)
+  if (isLive(row)) {
+    const { place, seededOn = [] } = row
+    const isIts = row.seed === volume && (shared || place?.node === node || seededOn.includes(node))
+    if (isIts) return overtaken(`${uid} has a row that names it`)
+    if (place?.cluster === cluster) {
+      const look = await vms.look(place)
+      if (look.kind === 'hidden' || look.kind === 'unknown')
+        return overtaken(`the VM of ${uid} cannot be seen now`)
+      const isInDrive = look.kind === 'vm' && look.config.cdroms.some((drive) => drive.volume === volume)
+      if (isInDrive && (shared || look.node === node)) return overtaken(`the VM of ${uid} has it in a drive`)
+    }
+  }
+  await vms.deleteVolume({ node, storage, volume })
+  return done
+}
+
+async function sweepDisk(action: Of<'sweep disk'>, { inventory, vmsOf }: Hands): Promise<Deed> {
+  const { cluster, node, storage, volume, vmid, uid } = action
+  const vms = vmsOf(cluster)
+  if (!vms) return overtaken('its cluster is not configured')
+  if (isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
+  if (!(await vms.isFree(vmid))) return overtaken(`${vmid} is held again`)
+  await vms.deleteVolume({ node, storage, volume })
+  return done
+}
+
+async function freeClaim(action: Of<'free claim'>, hands: Hands): Promise<Deed> {
+  const { cluster, partition, owner, vmid } = action
+  const { inventory, claims } = hands
+  const row = await inventory.row(owner)
+  if (vmid === undefined) {
+    if (isLive(row) && !isIdleSlot(partition, row)) return overtaken(`${owner} needs it`)
+    await claims.freeSlots(partition, owner)
+    return done
+  }
+  if (isLive(row)) return overtaken(`${owner} has a row again`)
+  const holder = await holderOf(cluster, vmid, owner, hands)
+  if (holder === 'nobody' || holder === 'another') {
+    await claims.freeVmid(cluster, vmid, owner)
+    return done
+  }
+  if (holder === 'its VM') return overtaken('its VM still stands')
+  return { ...overtaken(holder), warning: hidden(cluster, vmid, owner, hands.listed(cluster, vmid)?.node) }
+}
+
+const isIdleSlot = (partition: string, { step }: RowSummary) =>
+  partition.startsWith('clone#') && step !== 'clone' && step !== 'destroy'
+
+/** Who is at a number, by the proof that `release` asks for; only what is surely not its owner's lets a claim go. */
+async function holderOf(cluster: string, vmid: number, uid: string, { vmsOf, listed, deployment }: Hands) {
+  const vms = vmsOf(cluster)
+  if (!vms) return 'its cluster is not configured'
+  if (await vms.isFree(vmid)) return 'nobody'
+  const vm = listed(cluster, vmid)
+  if (!vm) return 'something that our token may not see holds the number'
+  const look = await vms.look(vm)
+  if (look.kind === 'absent') return 'nobody'
+  if (look.kind === 'container') return 'another'
+  if (look.kind !== 'vm') return 'what holds the number cannot be seen now'
+  if (look.config.lock !== undefined && look.config.name === undefined)
+    return 'a half-made VM holds the number'
+  const sight = sightOf(look.config, vmid, deployment)
+  if (sight.kind === 'doubtful') return 'a VM that looks like ours and bears no mark holds the number'
+  return sight.kind === 'ours' && sight.mark.uid === uid ? 'its VM' : 'another'
+}
+
+const hidden = (cluster: string, vmid: number, uid: string, node: string | undefined): Warning => ({
+  code: 'HiddenVm',
+  cluster,
+  vmid,
+  uid,
+  text: `${vmid} is claimed by ${uid}, which has no row any more, and it cannot be proven that nothing of it is there`,
+  hint:
+    `on ${node === undefined ? 'each node' : `node ${node}`}, \`qm config ${vmid}\` to look; if it is what was left of a clone, ` +
+    `\`qm unlock ${vmid} && qm destroy ${vmid} --purge --destroy-unreferenced-disks 1\``,
+})

@@ -1,0 +1,70 @@
+import type { Claim } from '../../lib/claims.ts'
+import { type Finding, type Scene, silence, silentNodes } from './finding.ts'
+import { type ClusterView, isLive } from './world.ts'
+
+/** The steps that work in a place of their storage's queue. */
+const SLOT_STEPS: ReadonlySet<string | undefined> = new Set(['clone', 'destroy'])
+
+/** Claims whose owner is gone, and places in a storage's queue whose owner is not in the step that takes one. */
+export function findClaims(scene: Scene): Finding[] {
+  const clusters = new Map(scene.world.clusters.map((cluster) => [cluster.name, numbersOf(cluster)]))
+  return scene.world.claims.flatMap((claim) => {
+    const { partition, sort, owner } = claim
+    const subject = subjectOf(claim, scene)
+    if (!subject) return []
+    const row = scene.rows.byUid.get(owner)
+    if (isLive(row) && !(subject.kind === 'slot' && !SLOT_STEPS.has(row.step))) return []
+    const key = `claim#${partition}#${sort}#${owner}`
+    const cluster = clusters.get(subject.cluster)
+    const blocked = cluster ? blockade(subject, cluster, scene, key) : 'its cluster could not be looked at'
+    const vmid = subject.kind === 'vmid' ? { vmid: subject.vmid } : {}
+    return [
+      {
+        key,
+        detail: { kind: 'claim', cluster: subject.cluster, uid: owner },
+        action: { kind: 'free claim' as const, cluster: subject.cluster, partition, sort, owner, ...vmid },
+        ...(blocked === undefined ? {} : { blocked }),
+      },
+    ]
+  })
+}
+
+type Subject =
+  | { kind: 'vmid'; cluster: string; vmid: number }
+  /** Of a storage's queue; with a node unless all share it. */
+  | { kind: 'slot'; cluster: string; node?: string }
+  | { kind: 'zone'; cluster: string }
+
+/** What a claim is about. Turns to ask an agent lapse by themselves. */
+function subjectOf({ partition, sort }: Claim, { rules }: Pick<Scene, 'rules'>): Subject | undefined {
+  const [kind, first = '', , node] = partition.split('#')
+  if (kind === 'vmid') return { kind, cluster: first, vmid: Number(sort) }
+  if (kind === 'clone') return { kind: 'slot', cluster: first, ...(node === undefined ? {} : { node }) }
+  if (kind === 'zone') return { kind, cluster: rules.zones[partition.slice('zone#'.length)] ?? '' }
+  return undefined
+}
+
+/** A cluster with the numbers at which VMs stand and of which disks are left. */
+type Numbered = ClusterView & { standing: ReadonlySet<number>; disked: ReadonlySet<number | undefined> }
+
+const numbersOf = (cluster: ClusterView): Numbered => ({
+  ...cluster,
+  standing: new Set(cluster.vms.map(({ vmid }) => vmid)),
+  disked: new Set(cluster.disks.flatMap(({ volumes }) => volumes.map(({ vmid }) => vmid))),
+})
+
+function blockade(subject: Subject, cluster: Numbered, scene: Scene, key: string): string | undefined {
+  if (subject.kind === 'slot' && subject.node !== undefined) {
+    return silentNodes(cluster).includes(subject.node) ? `silent: ${subject.node}` : undefined
+  }
+  const silent = silence(cluster)
+  if (silent) return silent.blocked
+  if (subject.kind !== 'vmid') return undefined
+  const { vmid } = subject
+  if (cluster.sights.get(vmid)?.kind === 'ours') return 'its VM still stands'
+  if (cluster.disked.has(vmid) && !cluster.standing.has(vmid)) return 'a disk of it is left'
+  // A clone that began while its owner may still have been there may be on its way to this very number.
+  const since = scene.suspects.get(key)?.firstSeen ?? scene.world.now
+  const isOld = cluster.clones.some(({ startedAtMs }) => startedAtMs <= since + scene.rules.settleMs)
+  return isOld ? 'a clone of ours is still running' : undefined
+}

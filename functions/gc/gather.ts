@@ -1,0 +1,116 @@
+import { atMost } from '../../lib/at-most.ts'
+import type { Clusters } from '../../lib/clusters.ts'
+import type { Config } from '../../lib/config.ts'
+import type { Inventory, RowSummary } from '../../lib/inventory.ts'
+import type { Invocation } from '../../lib/life-cycle.ts'
+import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
+import { lacksTags } from './find-vms.ts'
+import { lookRound } from './look-round.ts'
+import { mayBeOurs, type Rules } from './rules.ts'
+import { sightOf } from './sight.ts'
+import {
+  type ClusterView,
+  indexRows,
+  type Rows,
+  type Sight,
+  type Skipped,
+  type Surroundings,
+  type World,
+} from './world.ts'
+
+export type Sources = {
+  config: Config
+  rules: Rules
+  clusters: Clusters<Provider>
+  inventory: Inventory
+  now(): number
+}
+
+/** One of three workers of each node is all that gc takes for reading configurations. */
+const READS_AT_ONCE = 8
+
+/**
+ * Lists what there is, and then what the tables say. The order makes it safe against a proxy that is being made right now:
+ * a row is there before its claim, a claim before its clone, a seed's name in the row before the seed, and a deleted row
+ * stays as a tombstone. So of whatever was seen in a cluster, the claims and rows read afterwards tell whose it is. Only
+ * VMs that they do not account for are looked into, and whose mark names a row that was not there is asked for once more.
+ * @throws when the tables could not be read whole: then nothing can be called left over
+ */
+export async function gather(
+  sources: Sources,
+  invocation: Invocation,
+): Promise<{ world: World; skipped: Skipped[] }> {
+  const { config, rules, clusters, inventory, now } = sources
+  const seen = await Promise.all(
+    Object.entries(config.clusters).map(([name, cluster]) => {
+      const vms = providerOf(clusters, name, invocation)
+      return lookRound({ name, cluster, deployment: rules.deployment, vms })
+    }),
+  )
+  const { claims, suspects } = await inventory.claims()
+  const rows = await inventory.rows()
+  const index = indexRows(rows)
+  const looked = await Promise.all(
+    seen.flatMap(({ cluster }) =>
+      cluster ? [lookInto(cluster, index, rules, providerOf(clusters, cluster.name, invocation))] : [],
+    ),
+  )
+  const views = looked.map(({ view }) => view)
+  const late = await newcomers(views, index, inventory)
+  const skipped = [...seen.flatMap((one) => one.skipped), ...looked.flatMap((one) => one.skipped)]
+  return { world: { now: now(), rows: [...rows, ...late], claims, suspects, clusters: views }, skipped }
+}
+
+function providerOf(clusters: Clusters<Provider>, name: string, invocation: Invocation): Provider {
+  const vms = clusters.named(name, invocation)
+  if (!vms) throw new Error(`the cluster ${name} is not configured`)
+  return vms
+}
+
+/** Reads the configurations of VMs that may be ours and stand where no row says. */
+async function lookInto(
+  cluster: Surroundings,
+  rows: Rows,
+  rules: Rules,
+  vms: Pick<Provider, 'look'>,
+): Promise<{ view: ClusterView; skipped: Skipped[] }> {
+  const sights = new Map<number, Sight>()
+  const unread = new Set<number>()
+  const skipped: Skipped[] = []
+  const silent = new Set(cluster.nodes.flatMap((node) => (node.silent ? [node.name] : [])))
+  const candidates = cluster.vms.filter((vm) => isWorthALook(vm, cluster.name, rows, rules))
+  await atMost(READS_AT_ONCE, candidates, async ({ node, vmid }) => {
+    if (silent.has(node)) return void unread.add(vmid)
+    try {
+      const look = await vms.look({ node, vmid })
+      if (look.kind === 'vm') sights.set(vmid, sightOf(look.config, vmid, rules.deployment))
+      else if (look.kind === 'hidden' || look.kind === 'unknown') unread.add(vmid)
+    } catch (error) {
+      if (!isProxmoxError(error)) throw error
+      unread.add(vmid)
+      if (isProxmoxError(error, 'Unreachable', 'NodeUnknown', 'Aborted')) silent.add(node)
+      skipped.push({ cluster: cluster.name, node, reason: `VM ${vmid}: ${error.message}` })
+    }
+  })
+  const nodes = cluster.nodes.map(({ name }) => ({ name, silent: silent.has(name) }))
+  return { view: { ...cluster, nodes, sights, unread }, skipped }
+}
+
+function isWorthALook(vm: ListedVm, cluster: string, rows: Rows, rules: Rules): boolean {
+  if (!mayBeOurs(rules, cluster, vm)) return false
+  const row = rows.byPlace.get(`${cluster}/${vm.vmid}`)
+  return !row || (row.phase === 'Ready' && lacksTags(vm, { rules }))
+}
+
+/** Rows of marks that were read after the table was: they may have come in between. */
+async function newcomers(
+  views: readonly ClusterView[],
+  { byUid }: Rows,
+  { row }: Inventory,
+): Promise<RowSummary[]> {
+  const uids = views.flatMap(({ sights }) =>
+    [...sights.values()].flatMap((sight) => (sight.kind === 'ours' ? [sight.mark.uid] : [])),
+  )
+  const unknown = [...new Set(uids)].filter((uid) => !byUid.has(uid))
+  return (await atMost(READS_AT_ONCE, unknown, row)).filter((found) => found !== undefined)
+}

@@ -1,0 +1,45 @@
+import { type DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb'
+import { conditional } from './conditional.ts'
+
+/** What a scheduled function found in its last run, kept for the command line. */
+export type Reports<R extends { startedAt: string }> = {
+  /** Nothing when a run that began later has saved its own already. */
+  save(report: R): Promise<void>
+  latest(): Promise<R | undefined>
+}
+
+// Named part of the condition. ISO 8601 in UTC sorts as text.
+const noneOrOlder = 'attribute_not_exists(#startedAt) OR #startedAt <= :startedAt'
+
+/** One item of the table of claims a function, in a partition that no claim is in. */
+export function createReports<R extends { startedAt: string }>(options: {
+  client: DynamoDBDocumentClient
+  table: string
+  partition: 'gc-report' | 'check-report'
+}): Reports<R> {
+  const { client, table, partition } = options
+  const key = { partition, sort: 'latest' }
+  return {
+    async save(report) {
+      await conditional(client, { table, key }, () =>
+        client.send(
+          new PutCommand({
+            TableName: table,
+            Item: { ...key, startedAt: report.startedAt, report },
+            ConditionExpression: noneOrOlder,
+            ExpressionAttributeNames: { '#startedAt': 'startedAt' },
+            ExpressionAttributeValues: { ':startedAt': report.startedAt },
+          }),
+        ),
+      )
+    },
+
+    async latest() {
+      const { Item: item } = await client.send(
+        new GetCommand({ TableName: table, Key: key, ConsistentRead: true }),
+      )
+      // Written by `save` alone.
+      return item?.report as R | undefined
+    },
+  }
+}
