@@ -1,7 +1,7 @@
 import type { Ledger } from './ledger.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { patched, type Row, sideOf, type TimelineEntry } from './record.ts'
-import { deletedEvent, failedEvent, type Publish, readyEvent } from './topic.ts'
+import { deletedEvent, failedEvent, type Publish, readyNews } from './topic.ts'
 import type { UserDataStore } from './user-data.ts'
 import { type Decided, decided } from './worker.ts'
 
@@ -28,8 +28,13 @@ export function createEnding(options: {
       timeline: timelineOf(row, 'done', now()),
     }
     if (row.wish === 'present') {
-      await publish(readyEvent(row, now()))
-      await ledger.save(patched(row, { ...rest, phase: 'Ready', readyAt: now(), lookedAgain: 0 }), token)
+      const news = readyNews(row, now())
+      if (news) await publish(news)
+      const { generation, address, announced } = row
+      const first = announced?.generation === generation ? row.readyAt : undefined
+      const told = address === undefined ? undefined : { generation, address }
+      const ready = { phase: 'Ready', readyAt: first ?? now(), announced: told, lookedAgain: 0 } as const
+      await ledger.save(patched(row, { ...rest, ...ready }), token)
       return decided('done', 'ready')
     }
     await userData.remove(row.uid)
@@ -62,7 +67,8 @@ export function createEnding(options: {
       },
     })
     if (row.orphanOf === undefined) await publish(failedEvent(row))
-    await ledger.save(patched(row, { step: undefined, phase: 'Failed', turn: turn + 1 }), token)
+    const failed = { step: undefined, phase: 'Failed', turn: turn + 1, announced: undefined } as const
+    await ledger.save(patched(row, failed), token)
     return { ...decided('failed', reason), code }
   }
 
@@ -88,6 +94,7 @@ const nothingLeft = {
   sweeping: undefined,
   address: undefined,
   endpoint: undefined,
+  announced: undefined,
   unsettledUntil: undefined,
   failedStep: undefined,
   expiresAt: undefined,

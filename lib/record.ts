@@ -98,6 +98,8 @@ export const Row = z.object({
   /** When the present generation was asked for. */
   requestedAt: Instant,
   readyAt: Instant.optional(),
+  /** What the world was told last about where this proxy is; absent when it was told of none, or of a failure since. */
+  announced: z.object({ generation: z.number(), address: z.string() }).optional(),
   expiresAt: Instant.optional(),
   /** Epoch seconds; DynamoDB's TTL attribute, only on tombstones, judged in code too. */
   purgeAt: z.number().optional(),

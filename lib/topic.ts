@@ -35,6 +35,24 @@ export function readyEvent(row: Row, now: number): OutcomeEvent {
   return { type: 'ProxyReady', ...about(row), name, endpoint, address, vmid, node, cluster, timeToReadyMs }
 }
 
+/** @throws {Error} for a row that is not complete */
+export function changedEvent(row: Row, previousAddress: string): OutcomeEvent {
+  const { endpoint, address } = row
+  if (endpoint === undefined || address === undefined)
+    throw new Error(`the row ${row.uid} changed to no address`)
+  return { type: 'ProxyChanged', ...about(row), endpoint, address, previousAddress }
+}
+
+/**
+ * What the world does not know yet of a row that comes to rest as ready: that it is there, or that its address is another.
+ * A proxy that was taken up again and is where it was is nothing new.
+ */
+export function readyNews(row: Row, now: number): OutcomeEvent | undefined {
+  const { announced, generation, address } = row
+  if (announced?.generation !== generation) return readyEvent(row, now)
+  return announced.address === address ? undefined : changedEvent(row, announced.address)
+}
+
 export const deletedEvent = (row: Row, now: number): OutcomeEvent => ({
   type: 'ProxyDeleted',
   ...about(row),

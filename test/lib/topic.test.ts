@@ -4,7 +4,7 @@ import 'aws-sdk-client-mock-vitest/extend'
 import { describe, expect, it } from 'vitest'
 import { OutcomeEvent } from '../../lib/events.ts'
 import type { Problem } from '../../lib/record.ts'
-import { createPublish, deletedEvent, failedEvent, readyEvent } from '../../lib/topic.ts'
+import { createPublish, deletedEvent, failedEvent, readyEvent, readyNews } from '../../lib/topic.ts'
 import { aRow, NOW } from './a-row.ts'
 
 const problem: Problem = {
@@ -38,6 +38,22 @@ describe('outcome events of a row', () => {
       node: 'pve1',
       cluster: 'lab',
       timeToReadyMs: 90_000,
+    })
+  })
+
+  it('say of one that is ready again only what the world does not know', () => {
+    const announced = { generation: 2, address: '10.0.0.1' }
+    expect(readyNews(ready, NOW)?.type).toBe('ProxyReady')
+    expect(readyNews({ ...ready, announced }, NOW)).toBeUndefined()
+    expect(readyNews({ ...ready, announced: { ...announced, generation: 1 } }, NOW)?.type).toBe('ProxyReady')
+    expect(readyNews({ ...ready, announced: { ...announced, address: '10.0.0.9' } }, NOW)).toEqual({
+      type: 'ProxyChanged',
+      eventId: 'a:2:17',
+      uid: 'a',
+      generation: 2,
+      endpoint: 'http://10.0.0.1:3128',
+      address: '10.0.0.1',
+      previousAddress: '10.0.0.9',
     })
   })
 

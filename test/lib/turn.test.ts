@@ -119,10 +119,27 @@ describe('turn: a decision', () => {
         phase: 'Ready',
         turn: 4,
         readyAt: NOW + 90_000,
+        announced: { generation: 1, address: '10.0.0.1' },
         timeline: [{ step: 'verify', at: NOW, ms: 90_000, outcome: 'done' }],
       }),
     )
     expect(desk.sent).toEqual([])
+  })
+
+  it('of done, where the world was told the same before, tells nothing, and is ready since then', async () => {
+    const announced = { generation: 1, address: '10.0.0.1' }
+    await turnOf({ step: 'verify', ...ready, announced, readyAt: NOW - 5000 }, done())
+    expect(desk.outcomes).toEqual([])
+    expect(desk.row()).toMatchObject({ phase: 'Ready', readyAt: NOW - 5000, announced })
+  })
+
+  it('of done at another address than the world was told tells the change, once a turn', async () => {
+    const announced = { generation: 1, address: '10.0.0.9' }
+    await turnOf({ step: 'verify', ...ready, announced }, done())
+    expect(desk.outcomes).toMatchObject([
+      { type: 'ProxyChanged', eventId: 'a:1:3', address: '10.0.0.1', previousAddress: '10.0.0.9' },
+    ])
+    expect(desk.row()?.announced).toEqual({ generation: 1, address: '10.0.0.1' })
   })
 
   it('of done, where absence was wished, leaves a tombstone that tells of nothing that is not there', async () => {
