@@ -361,6 +361,7 @@ describe('turn: cut short between sending and saving', () => {
       return next('seed')
     }
     expect(await desk.handle(go(3))).toEqual({ kind: 'back', seconds: 1 })
+    expect(desk.acts).toEqual(['run', 'send', 'save'])
     expect(desk.row()).toMatchObject({ turn: 3, step: 'clone' })
     expect(await hold()).toBe(true)
     await desk.ledger.save(aRow({ turn: 4 }), other)

@@ -59,15 +59,17 @@ describe('delete: a wish for absence', () => {
     expect(going(deletion, failed)).toEqual(aRow({ wish: 'absent', phase: 'Deleting', step: 'destroy' }))
   })
 
-  it.each<[string, Row]>([
-    ['a proxy on its way out', aRow({ wish: 'absent', phase: 'Deleting', step: 'destroy' })],
+  const underWay = 'being deleted already'
+  it.each<[string, Row, string]>([
+    ['a proxy on its way out', aRow({ wish: 'absent', phase: 'Deleting', step: 'destroy' }), underWay],
     [
       'a deletion about to be reported',
       aRow({ wish: 'absent', phase: 'Deleting', step: 'report', failedStep: 'stop', problem }),
+      underWay,
     ],
-    ['a tombstone', aRow({ wish: 'absent', phase: 'Deleted', step: undefined })],
-  ])('is dropped for %s', (_, row) => {
-    expect(judge(deletion, row, NOW).kind).toBe('drop')
+    ['a tombstone', aRow({ wish: 'absent', phase: 'Deleted', step: undefined }), 'deleted already'],
+  ])('is dropped for %s', (_, row, reason) => {
+    expect(judge(deletion, row, NOW)).toEqual({ kind: 'drop', reason })
   })
 })
 
