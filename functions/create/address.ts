@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { next, type Outcome, wait } from '../../lib/outcome.ts'
+import { pickAddress } from '../../lib/pick-address.ts'
 import { type AgentInterface, isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
@@ -37,31 +37,4 @@ export async function address(
   if (found === undefined) return wait('the guest has no address yet', 2)
   const host = ipaddr.IPv6.isValid(found) ? `[${found}]` : found
   return next('verify', { address: found, endpoint: `http://${host}:${row.spec.proxy.port}` })
-}
-
-const NEVER_GLOBAL = new Set(['loopback', 'linkLocal', 'multicast', 'unspecified', 'broadcast', 'reserved'])
-
-/** The first usable address on the interface with our MAC; a bridge inside the guest, or another's MAC, is nothing to us. */
-export function pickAddress(
-  interfaces: readonly AgentInterface[],
-  mac: string,
-  { ipv6, addressRanges }: { ipv6: boolean; addressRanges?: string[] | undefined },
-): string | undefined {
-  const ours = interfaces
-    .filter((one) => one.mac?.toLowerCase() === mac)
-    .flatMap(({ addresses }) => addresses)
-  const usable = ours.map(({ address: text }) => text).filter((text) => isUsable(text, addressRanges))
-  const v4 = usable.find((text) => ipaddr.IPv4.isValid(text))
-  return v4 ?? (ipv6 ? usable.find((text) => ipaddr.IPv6.isValid(text)) : undefined)
-}
-
-function isUsable(text: string, ranges: readonly string[] | undefined): boolean {
-  // ipaddr.js alone also takes the short forms of old, such as 10.1 for 10.0.0.1.
-  if (isIP(text) === 0 || !ipaddr.isValid(text)) return false
-  const parsed = ipaddr.parse(text)
-  if (!ranges) return !NEVER_GLOBAL.has(parsed.range())
-  return ranges.some((range) => {
-    const [network, bits] = ipaddr.parseCIDR(range)
-    return network.kind() === parsed.kind() && parsed.match(network, bits)
-  })
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { pickAddress } from '../../../functions/create/address.ts'
-import type { AgentInterface } from '../../../lib/proxmox/index.ts'
+import { pickAddress, usableAddresses } from '../../lib/pick-address.ts'
+import type { AgentInterface } from '../../lib/proxmox/index.ts'
 
 const mac = '02:00:00:00:00:0a'
 const nic = (name: string, of: string | undefined, ...addresses: string[]): AgentInterface => ({
@@ -36,7 +36,7 @@ describe('create: address', () => {
     ['the first of two', [eth0('10.0.0.5', '10.0.0.6')], any, '10.0.0.5'],
     ['the usable one after one that is not', [eth0('169.254.7.7', '10.0.0.6')], any, '10.0.0.6'],
     ['an address of a carrier’s NAT', [eth0('100.64.0.9')], any, '100.64.0.9'],
-    ['no IPv6 unless asked for', [eth0('2001:db8::5')], any, undefined],
+    ['no IPv6 unless asked for', [eth0('2a00:1450::5')], any, undefined],
     ['a global IPv6 when asked for', [eth0('fe80::1', '2a00::5')], both, '2a00::5'],
     ['a unique local IPv6 when asked for', [eth0('fd00::5')], both, 'fd00::5'],
     ['no link-local IPv6, with or without its zone', [eth0('fe80::1', 'fe80::1%eth0')], both, undefined],
@@ -61,13 +61,19 @@ describe('create: address', () => {
     ],
     [
       'IPv6 in a range',
-      [eth0('2001:db8::5')],
+      [eth0('2a00:1450::5')],
       { ipv6: true, addressRanges: ['10.0.0.0/8', '2001:db8::/32'] },
-      '2001:db8::5',
+      '2a00:1450::5',
     ],
     ['nothing that is no address', [eth0('', 'x', '10.0.0')], both, undefined],
     ['nothing of no interface', [], both, undefined],
   ])('is %s', (_, interfaces, how, expected) => {
     expect(pickAddress(interfaces, mac, how)).toBe(expected)
+  })
+
+  it('tells every address that would do', () => {
+    const told = [lo, docker, eth0('fe80::1', '10.0.0.5', '2a00:1450::5', '10.0.0.6')]
+    expect(usableAddresses(told, mac, any)).toEqual(['10.0.0.5', '10.0.0.6'])
+    expect(usableAddresses(told, mac, both)).toEqual(['10.0.0.5', '2a00:1450::5', '10.0.0.6'])
   })
 })

@@ -1,0 +1,39 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/** A network interface as a guest tells of it; lib/proxmox's AgentInterface is one. */
+type Told = { mac?: string; addresses: readonly { address: string }[] }
+
+/** Which addresses count; a cluster of the configuration says so. */
+type Wanted = { ipv6: boolean; addressRanges?: string[] | undefined }
+
+const NEVER_GLOBAL = new Set(['loopback', 'linkLocal', 'multicast', 'unspecified', 'broadcast', 'reserved'])
+
+/** The first usable address on the interface with our MAC; a bridge inside the guest, or another's MAC, is nothing to us. */
+export function pickAddress(interfaces: readonly Told[], mac: string, wanted: Wanted): string | undefined {
+  const usable = usableAddresses(interfaces, mac, wanted)
+  return usable.find((text) => ipaddr.IPv4.isValid(text)) ?? usable[0]
+}
+
+/** Every address at which the proxy may be. */
+export function usableAddresses(
+  interfaces: readonly Told[],
+  mac: string,
+  { ipv6, addressRanges }: Wanted,
+): string[] {
+  return interfaces
+    .filter((one) => one.mac?.toLowerCase() === mac)
+    .flatMap(({ addresses }) => addresses.map(({ address }) => address))
+    .filter((text) => isUsable(text, addressRanges) && (ipv6 || ipaddr.IPv4.isValid(text)))
+}
+
+function isUsable(text: string, ranges: readonly string[] | undefined): boolean {
+  // ipaddr.js alone also takes the short forms of old, such as 10.1 for 10.0.0.1.
+  if (isIP(text) === 0 || !ipaddr.isValid(text)) return false
+  const parsed = ipaddr.parse(text)
+  if (!ranges) return !NEVER_GLOBAL.has(parsed.range())
+  return ranges.some((range) => {
+    const [network, bits] = ipaddr.parseCIDR(range)
+    return network.kind() === parsed.kind() && parsed.match(network, bits)
+  })
+}
