@@ -21,7 +21,7 @@ const UNKNOWN_TOKEN = '<user@realm!token, the part before = of the stored token>
  * role that docs/proxmox-setup.md gives for such a path: an entry of its own on a deeper path would hide what is granted above.
  */
 export function grantCommand({ privilege: asked, path }: Lack, estate: Estate): string {
-  const privilege = oneOf(asked)
+  const privilege = oneOf(asked, path === `/storage/${estate.storage}`)
   const holder = holderOf(privilege, path, estate)
   const token = estate.tokenId ?? UNKNOWN_TOKEN
   const user = estate.tokenId?.split('!')[0] ?? '<user@realm>'
@@ -31,10 +31,11 @@ export function grantCommand({ privilege: asked, path }: Lack, estate: Estate): 
   )
 }
 
-/** Of `A|B`, any one of which would do, the one that allows the least. */
-function oneOf(asked: string): string {
+/** Of `A|B`, any one of which would do, the one that allows the least; where disks are made, the one that the next step takes too. */
+function oneOf(asked: string, holdsDisks: boolean): string {
   const choices = asked.split('|')
-  return choices.find((one) => one.endsWith('.Audit')) ?? choices[0] ?? asked
+  const best = holdsDisks ? 'Datastore.AllocateSpace' : choices.find((one) => one.endsWith('.Audit'))
+  return choices.find((one) => one === best) ?? choices[0] ?? asked
 }
 
 function holderOf(privilege: string, path: string, estate: Estate): Holder {

@@ -21,7 +21,8 @@ export function judgeResume(
     return { kind: 'next', row: restarted(row, resume.to), reason: `taken up again at ${resume.to}` }
   }
   if (row.phase === 'Failed' && row.failedStep) {
-    return { kind: 'next', row: restarted(row, row.failedStep), reason: 'redriven' }
+    // A person has seen to what made it vanish, so it may be looked for as often as at first.
+    return { kind: 'next', row: restarted({ ...row, lookedAgain: 0 }, row.failedStep), reason: 'redriven' }
   }
   if (row.step === undefined || row.dueAt + stallMs > now)
     return { kind: 'drop', reason: 'neither failed nor stalled' }

@@ -40,7 +40,7 @@ export type Clues = {
   port: number | string
   seed: string
   volume: string
-  trouble: Omit<Trouble, 'code' | 'message'>
+  trouble: Partial<Trouble>
 }
 
 /** For the page that lists all symptoms, and for what a row does not know. */
@@ -93,7 +93,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     symptom: 'the VM runs, and its guest agent does not tell an address',
     hint: (clues) =>
       `${console(clues)}: did cloud-init find its seed, is qemu-guest-agent installed and running, did DHCP answer on ${clues.bridge}? ` +
-      `\`qm agent ${clues.vmid} ping\` asks it. Mend the template or the network, \`qm reboot ${clues.vmid}\`, ${redrive(clues)}`,
+      `\`qm agent ${clues.vmid} ping\` asks it. Mend the template or the network, \`qm stop ${clues.vmid} && qm start ${clues.vmid}\`, ${redrive(clues)}`,
   },
   Crashing: {
     symptom: 'ten times in a row whoever worked on this row or message died before the end',
@@ -156,7 +156,10 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   StepTimedOut: {
     symptom: 'a step waited longer than it may, although Proxmox answered',
     hint: (clues) =>
-      `its reason says what for; ${taskLog(clues)} shows the tasks of the VM. Mend what it waited for, ${redrive(clues)}`,
+      // The reason names what was waited for. Source: lib/sighting.ts.
+      / is locked \(/.test(clues.trouble.message ?? '')
+        ? symptoms.VmLocked.hint(clues)
+        : `its reason says what for; ${taskLog(clues)} shows the tasks of the VM. Mend what it waited for, ${redrive(clues)}`,
   },
   StuckLock: {
     symptom: 'a half made or half destroyed VM is locked, and no task is at work on it',
@@ -280,7 +283,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   StorageOffline: {
     symptom: 'a storage is not mounted, not online, disabled or read-only',
     hint: (clues) =>
-      `on node ${clues.node} \`pvesm status\`; mount it, or \`pvesm set ${clues.storage} --disable 0\` (or ${clues.isoStorage}), ${redrive(clues)}`,
+      `on node ${clues.node} \`pvesm status\`; mount it, or \`pvesm set ${storageNamed(clues)} --disable 0\`, ${redrive(clues)}`,
   },
   TaskLost: {
     symptom: 'the worker of a task was killed',
@@ -381,6 +384,10 @@ function lackOf({ trouble, pool }: Clues): { privilege: string; path: string } |
   if (call?.endsWith('/clone')) return { privilege: 'VM.Allocate', path: `/pool/${pool}` }
   return undefined
 }
+
+/** Proxmox names the storage that it means. */
+const storageNamed = ({ trouble, storage }: Clues) =>
+  /\bstorage '([\w.-]+)'/.exec(trouble.message ?? '')?.[1] ?? storage
 
 function rejected(clues: Clues): string {
   const fields = Object.entries(clues.trouble.detail ?? {}).map(([name, text]) => `${name}: ${text.trim()}`)

@@ -73,7 +73,9 @@ async function answer(sim: Sim, request: IncomingMessage): Promise<unknown> {
     case 'POST /nodes/…':
       return setNode(sim, name, await body(request))
     case 'POST /qm':
-      return runQm(sim, await body(request))
+      return runOn(sim.qm, await body(request))
+    case 'POST /root':
+      return runOn(sim.root, await body(request))
     default:
       throw new AdminError(404, `no such call: ${call}`)
   }
@@ -107,8 +109,8 @@ function setNode(sim: Sim, name: string, { state, reset }: Record<string, unknow
   return sim.nodes()
 }
 
-function runQm(sim: Sim, { node, argv }: Record<string, unknown>): unknown {
+function runOn(shell: Sim['root'], { node, argv }: Record<string, unknown>): unknown {
   const words = Array.isArray(argv) ? argv.map(String) : undefined
-  if (typeof node !== 'string' || !words) throw new AdminError(400, 'qm takes {node, argv}')
-  return sim.qm(node, words)
+  if (typeof node !== 'string' || !words) throw new AdminError(400, 'a shell takes {node, argv}')
+  return shell(node, words)
 }

@@ -7,7 +7,7 @@ const giB = 1024 ** 3
 const least: { path: string; role: string; privileges: (version: 8 | 9) => string[] }[] = [
   {
     path: '/pool/egress',
-    role: 'EgressPool',
+    role: 'EgressVm',
     privileges: (version) => [
       'VM.Allocate',
       'VM.Audit',

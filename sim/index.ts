@@ -1,5 +1,6 @@
 import { createCluster } from './engine/create.ts'
 import { qm } from './engine/qm.ts'
+import { root } from './engine/root.ts'
 import { simTasks, simVms, simVolumes } from './engine/shown.ts'
 import { createFront } from './http/front.ts'
 import type { Sim, SimOptions } from './types.ts'
@@ -47,6 +48,7 @@ export function createSim(options: SimOptions): Sim {
       cluster.commit()
     },
     qm: (node, argv) => qm(cluster, node, argv),
+    root: (node, argv) => root(cluster, node, argv),
     vms: () => simVms(cluster),
     volumes: () => simVolumes(cluster),
     tasks: () => simTasks(cluster),

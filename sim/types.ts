@@ -365,6 +365,8 @@ export type Sim = {
   hostReset(name: string): void
   /** `qm` as root of a host would type it, without the word `qm`. */
   qm(node: string, argv: string[]): { exitCode: number; stdout: string; stderr: string }
+  /** The same for qm, pveum, pvesm and pvesh, with the program's name first. */
+  root(node: string, argv: string[]): { exitCode: number; stdout: string; stderr: string }
   vms(): SimVm[]
   volumes(): SimVolume[]
   tasks(): SimTask[]

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { CommandModule } from 'yargs'
+import type { Argv, CommandModule } from 'yargs'
 import { readRun } from '../../local/run-file.ts'
 import type { Context } from '../context.ts'
 import { Unmet, UsageError } from '../usage.ts'
@@ -62,26 +62,47 @@ export const nodeCommand = ({ out }: Context) =>
     },
   }) satisfies CommandModule<Where, Where & { node: string; state: (typeof nodeStates)[number] }>
 
-export const qmCommand = ({ out, err }: Context) =>
+export const qmCommand = (context: Context) =>
   ({
     command: 'qm [argv..]',
     describe: 'Run qm as root of a host would: unlock, destroy, config, list, status, stop, start, set',
     builder: (argv) =>
-      argv
-        .option('node', { type: 'string', demandOption: true, requiresArg: true, describe: 'the host' })
-        // What is not ours is qm's.
-        .parserConfiguration({ 'unknown-options-as-args': true })
-        .positional('argv', { type: 'string', array: true, default: [], describe: "qm's own words" })
-        .strict(false)
-        .example('$0 sim qm --node pve1 destroy 101 --purge --destroy-unreferenced-disks 1', ''),
-    handler: async ({ node, argv, ...where }) => {
-      const answer = await ask(where, 'POST', '/qm', { node, argv: argv.map(String) })
-      const { exitCode, stdout, stderr } = answer as { exitCode: number; stdout: string; stderr: string }
-      if (stdout) out(stdout.trimEnd())
-      if (exitCode !== 0) throw new Unmet(stderr.trimEnd())
-      if (stderr) err(stderr.trimEnd())
-    },
-  }) satisfies CommandModule<Where, Where & { node: string; argv: string[] }>
+      shellOptions(argv).example(
+        '$0 sim qm --node pve1 destroy 101 --purge --destroy-unreferenced-disks 1',
+        '',
+      ),
+    handler: (args) => type('/qm', args, context),
+  }) satisfies CommandModule<Where, Where & Shell>
+
+export const rootCommand = (context: Context) =>
+  ({
+    command: 'root [argv..]',
+    describe: 'Type as root on a host: qm, pveum role|acl|pool, pvesm set, pvesh set /pools/…',
+    builder: (argv) =>
+      shellOptions(argv).example(
+        "$0 sim root --node pve1 pveum acl delete /storage/local --roles EgressSeeds --users egress@pve --tokens 'egress@pve!ctl'",
+        'take a right away',
+      ),
+    handler: (args) => type('/root', args, context),
+  }) satisfies CommandModule<Where, Where & Shell>
+
+type Shell = { node: string; argv: string[] }
+
+const shellOptions = (argv: Argv<Where>) =>
+  argv
+    .option('node', { type: 'string', demandOption: true, requiresArg: true, describe: 'the host' })
+    // What is not ours is that program's.
+    .parserConfiguration({ 'unknown-options-as-args': true })
+    .positional('argv', { type: 'string', array: true, default: [], describe: 'the words as typed there' })
+    .strict(false)
+
+async function type(path: string, { node, argv, ...where }: Where & Shell, { out, err }: Context) {
+  const answer = await ask(where, 'POST', path, { node, argv: argv.map(String) })
+  const { exitCode, stdout, stderr } = answer as { exitCode: number; stdout: string; stderr: string }
+  if (stdout) out(stdout.trimEnd())
+  if (exitCode !== 0) throw new Unmet(stderr.trimEnd())
+  if (stderr) err(stderr.trimEnd())
+}
 
 async function ask(where: Where, method: string, path: string, body?: unknown): Promise<unknown> {
   const door = where.admin ?? readRun(where.data)?.sim?.admin

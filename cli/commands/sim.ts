@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { fittingConfig } from '../fitting-config.ts'
 import { aborted, untilSignal } from '../signals.ts'
 import { UsageError } from '../usage.ts'
-import { faultsCommand, look, nodeCommand, qmCommand, type Where } from './sim-door.ts'
+import { faultsCommand, look, nodeCommand, qmCommand, rootCommand, type Where } from './sim-door.ts'
 
 /** `egress sim`: a simulated Proxmox VE cluster by hand, and a look into the one that runs. */
 export const simCommand = (context: Context) =>
@@ -55,6 +55,7 @@ export const simCommand = (context: Context) =>
         .command(faultsCommand(context))
         .command(nodeCommand(context))
         .command(qmCommand(context))
+        .command(rootCommand(context))
         .example('$0 sim --listen --nodes 2 --deny VM.PowerMgmt', 'a cluster whose token lacks a privilege')
         .example('$0 sim vms', 'the VMs of the running egress up')
         .example('$0 sim node pve2 down', 'switch a node off')

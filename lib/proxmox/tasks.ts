@@ -49,7 +49,7 @@ function parse(upid: string): UpidParts {
 }
 
 // A task's id is a VM's number or a storage's name; of a clone it is the source's number.
-function failed({ type, id, node }: UpidParts, exitStatus: string): ProxmoxError {
+function failed({ type, id, node, user }: UpidParts, exitStatus: string): ProxmoxError {
   const vmid = /^\d+$/.test(id) ? Number(id) : undefined
   const reading = readWords(exitStatus, type === 'qmclone' && vmid !== undefined ? { cloneOf: vmid } : {})
   return new ProxmoxError(
@@ -61,6 +61,7 @@ function failed({ type, id, node }: UpidParts, exitStatus: string): ProxmoxError
       sent: 'yes',
       ambiguous: false,
       ...(vmid === undefined ? {} : { vmid }),
+      ...(reading.code === 'Forbidden' && user.includes('!') ? { tokenId: user } : {}),
     },
   )
 }

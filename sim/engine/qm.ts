@@ -5,18 +5,23 @@ import { migrate } from './migrate.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
 
-type QmResult = { exitCode: number; stdout: string; stderr: string }
+export type QmResult = { exitCode: number; stdout: string; stderr: string }
 
-type Args = { words: string[]; options: Record<string, string> }
+export type Args = { words: string[]; options: Record<string, string> }
 
 /** `qm` as root of a host types it. Tasks run on by the clock; the call tells only whether it began. */
 export function qm(cluster: Cluster, node: string, argv: string[]): QmResult {
   const [command = '', ...rest] = argv
   const run = commands[command]
   if (!run) return { exitCode: 255, stdout: '', stderr: `ERROR: unknown command 'qm ${command}'\n` }
+  return answered(cluster, () => run(cluster, node, parseArgv(rest)))
+}
+
+/** Runs a command on the cluster as it is now; what Proxmox dies with comes out as a shell shows it. */
+export function answered(cluster: Cluster, run: () => string): QmResult {
   try {
     cluster.catchUp()
-    const stdout = run(cluster, node, parse(rest))
+    const stdout = run()
     cluster.commit()
     return { exitCode: 0, stdout, stderr: '' }
   } catch (error) {
@@ -31,7 +36,7 @@ export function qm(cluster: Cluster, node: string, argv: string[]): QmResult {
 }
 
 /** `--name value`, `-name value`, `--name=value`; an option without a value counts as 1. */
-function parse(argv: string[]): Args {
+export function parseArgv(argv: string[]): Args {
   const args: Args = { words: [], options: {} }
   for (let index = 0; index < argv.length; index++) {
     const word = argv[index] ?? ''
