@@ -131,6 +131,18 @@ const Timings = z
   })
   .prefault({})
 
+const Check = z
+  .strictObject({
+    /** What becomes of a ready proxy whose VM was found stopped: powered on again, made anew, or only reported. */
+    stopped: z.enum(['start', 'replace', 'report']).default('start'),
+    /** What becomes of one that did not answer in `silentRounds` rounds in a row: made anew, or only reported. */
+    silent: z.enum(['replace', 'report']).default('report'),
+    silentRounds: z.int().min(1).default(3),
+    /** Most proxies that one round takes up again: a cluster that is not the one we think must not cost all of them at once. */
+    maxResumes: z.int().min(0).default(20),
+  })
+  .prefault({})
+
 const Zoned = z.object({
   clusters: z.record(z.string(), z.object({ images: Images })),
   zones: z.record(z.string(), Zone),
@@ -165,6 +177,7 @@ export const Config = z
     defaults: Defaults,
     verify: Verify,
     timings: Timings,
+    check: Check,
     /** Where the passwords named by `passwordParameter` are kept. */
     parameters: z
       .union(

@@ -26,3 +26,6 @@ export const seedPrefix = (deployment: string, uid: string) => `egress-${deploym
 
 /** Tags that a VM of ours bears: one for all, one for the deployment. */
 export const tagsOf = (deployment: string) => new Set(['egress', `egress-${deployment}`])
+
+/** Whoever puts this tag on a VM wants it left as it is: it is reported, and neither deleted nor taken up again. */
+export const HOLD_TAG = 'egress-hold'
