@@ -1,5 +1,5 @@
 import { taskPollSeconds } from './backoff.ts'
-import { asFailing, type Failing, type FailureCode } from './failure.ts'
+import { asFailing, type Failing, Failure, type FailureCode } from './failure.ts'
 import type { Invocation, LifeCycle, TaskState } from './life-cycle.ts'
 import { type Outcome, wait } from './outcome.ts'
 import { type Moment, patched, type Row } from './record.ts'
@@ -21,7 +21,7 @@ const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
   'VolumeMissing',
 ])
 
-/** Runs the row's step once. A task that the step started is waited for first: it is not the step's business. */
+/** Runs the row's step once. A task that the step started is waited for first, and how any task ended is written down. */
 export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now: () => number }) {
   const { cycle, settleMs, now } = options
 
@@ -29,16 +29,19 @@ export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now
     let row = taken
     try {
       const { task } = row
-      if (task && task.step === row.step) {
-        const state = await poll(row, task.upid, invocation)
-        if (state.running)
-          return { row, result: wait('its task is running', taskPollSeconds(now() - task.at)) }
+      const state = task && (await poll(row, task.upid, invocation))
+      // A task that an event overtook is the step's business while it runs: it may tell it to stop.
+      const isOwn = task?.step === row.step
+      if (task && isOwn && state?.running)
+        return { row, result: wait('its task is running', taskPollSeconds(now() - task.at)) }
+      if (task && state && !state.running) {
         const code = state.ok ? undefined : state.error.code
         row = patched(row, {
           task: undefined,
           ended: { ...task, ok: state.ok, at: now(), ...(code && { code }) },
+          ...(!state.ok && state.error.ambiguous && { unsettledUntil: now() + settleMs }),
         })
-        if (!state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }
+        if (isOwn && !state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }
       }
       return { row, result: await cycle.run({ ...row, ...moment(row) }, invocation) }
     } catch (error) {
@@ -53,8 +56,11 @@ export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now
       return await cycle.task(row, upid, invocation)
     } catch (error) {
       const failing = asFailing(error)
-      if (failing.code !== 'NoSuchTask') throw error
-      return { running: false, ok: false, error: failing }
+      if (failing.code === 'NoSuchTask') return { running: false, ok: false, error: failing }
+      if (failing.code !== 'Forbidden') throw error
+      // Only the token that began a task may see it, and tokens are replaced: it may be running still.
+      const unseen = new Failure('NoSuchTask', failing.message, { class: 'transient', cause: failing })
+      return { running: false, ok: false, error: Object.assign(unseen, { ambiguous: true }) }
     }
   }
 

@@ -1,7 +1,7 @@
 import { readMark } from '../../lib/mark.ts'
 import { seedPrefix } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
-import { isProxmoxError, type Provider } from '../../lib/proxmox/index.ts'
+import type { Provider } from '../../lib/proxmox/index.ts'
 import type { Moment, Row, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
 import type { Deps } from './steps.ts'
@@ -27,16 +27,8 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
   return task(await vms.stop(vm), 'stopping')
 }
 
-/** A task of ours from before is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. */
+/** A task from before that still runs is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. */
 async function overtaken({ upid, step }: NonNullable<Row['task']>, vms: Provider): Promise<Outcome> {
-  const over = { patch: { task: undefined } }
-  try {
-    const state = await vms.task(upid)
-    if (!state.running) return wait(`the task of ${step} has ended`, 0, over)
-  } catch (error) {
-    if (!isProxmoxError(error, 'NoSuchTask')) throw error
-    return wait(`nothing is known of the task of ${step} any more`, 0, over)
-  }
   if (step !== 'clone') return wait(`the task of ${step} is still running`, 1)
   await vms.cancel(upid)
   return wait('the clone is told to stop', 2)

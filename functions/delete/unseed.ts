@@ -19,7 +19,9 @@ export async function unseed(
 
   const online = await vms.nodesOnline()
   const left = nodesToSweep(row, cluster, online).filter((node) => !alreadySwept(row).includes(node))
-  const node = left.find((one) => online.includes(one))
+  // A VM that stands is not destroyed before its node answers again: nor is its seed given up before that.
+  const standing = row.cloned ? place?.node : undefined
+  const node = left.find((one) => online.includes(one)) ?? left.find((one) => one === standing)
   if (node !== undefined) {
     const swept = alreadySwept(row)
     const upid = await vms.deleteVolume({ node, storage: volume.split(':')[0] ?? '', volume })
