@@ -1,0 +1,136 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { DynamoDBClient, QueryCommand } from '@aws-sdk/client-dynamodb'
+import { GetParameterCommand, GetParametersCommand, ParameterNotFound, SSMClient } from '@aws-sdk/client-ssm'
+import * as z from 'zod'
+import { loadConfig } from '../lib/config.ts'
+import { reasonToStay } from './leaving.ts'
+import { type Account, preflight } from './preflight.ts'
+import type { Settings } from './settings.ts'
+
+/** What of the deployment tool is used here. */
+export type Serverless = {
+  serviceDir: string
+  classes: { Error: new (message: string) => Error }
+  service: {
+    custom: { settings: Settings }
+    functions: Record<string, { reservedConcurrency?: number }>
+  }
+  getProvider(name: 'aws'): {
+    getStage(): string
+    getAwsSdkV3Config(): Promise<ConstructorParameters<typeof SSMClient>[0]>
+  }
+}
+
+/**
+ * Stands before `deploy` and `remove`: a deployment that cannot work is refused with everything it lacks, and a removal that
+ * would leave machines behind which nobody knows of.
+ */
+export default class Guard {
+  readonly hooks: Record<string, () => Promise<void>>
+
+  constructor(serverless: Serverless) {
+    const refuse = (lines: string[]) => {
+      if (lines.length > 0)
+        throw new serverless.classes.Error(['refused:', ...lines.map((line) => `  ${line}`)].join('\n'))
+    }
+    this.hooks = {
+      'before:deploy:deploy': async () => refuse(await missing(serverless)),
+      'before:remove:remove': async () => refuse(await left(serverless)),
+    }
+  }
+}
+
+async function missing(serverless: Serverless): Promise<string[]> {
+  const { settings } = serverless.service.custom
+  const aws = serverless.getProvider('aws')
+  const reserved = Object.values(serverless.service.functions)
+    .map(({ reservedConcurrency = 0 }) => reservedConcurrency)
+    .reduce((sum, one) => sum + one, 0)
+  const config = loadConfig(join(serverless.serviceDir, settings.configFile))
+  return preflight(aws.getStage(), config, { ...settings, reserved }, await account(serverless))
+}
+
+async function account(serverless: Serverless): Promise<Account> {
+  const clientConfig = await serverless.getProvider('aws').getAwsSdkV3Config()
+  return {
+    async parameterTypes(names) {
+      const ssm = new SSMClient(clientConfig ?? {})
+      const found = new Map<string, string>()
+      // Ten names a call. Without decryption: the type is asked for, not the secret.
+      for (let from = 0; from < names.length; from += 10) {
+        const { Parameters = [] } = await ssm.send(
+          new GetParametersCommand({ Names: names.slice(from, from + 10) }),
+        )
+        for (const { Name = '', Type = '' } of Parameters) found.set(Name, Type)
+      }
+      return found
+    },
+    async concurrency() {
+      const { client, GetAccountSettingsCommand } = lambda(clientConfig)
+      const answer = AccountSettings.parse(await client.send(new GetAccountSettingsCommand({})))
+      return {
+        limit: answer.AccountLimit.ConcurrentExecutions,
+        unreserved: answer.AccountLimit.UnreservedConcurrentExecutions,
+      }
+    },
+  }
+}
+
+const AccountSettings = z.object({
+  AccountLimit: z.object({ ConcurrentExecutions: z.int(), UnreservedConcurrentExecutions: z.int() }),
+})
+
+/** The deployment tool's own client: it brings the one with which it deploys. */
+function lambda(clientConfig: unknown) {
+  // Declared by what is used of it, since the package is osls's dependency and not ours.
+  const { LambdaClient, GetAccountSettingsCommand } = createRequire(import.meta.resolve('osls'))(
+    '@aws-sdk/client-lambda',
+  ) as {
+    LambdaClient: new (config: unknown) => { send(command: object): Promise<unknown> }
+    GetAccountSettingsCommand: new (input: object) => object
+  }
+  return { client: new LambdaClient(clientConfig), GetAccountSettingsCommand }
+}
+
+async function left(serverless: Serverless): Promise<string[]> {
+  const aws = serverless.getProvider('aws')
+  const clientConfig = (await aws.getAwsSdkV3Config()) ?? {}
+  const table = await proxiesTable(new SSMClient(clientConfig), aws.getStage())
+  // A stack that was never there whole has no rows.
+  if (table === undefined) return []
+  const dynamodb = new DynamoDBClient(clientConfig)
+  const reason = await reasonToStay((phase) => count(dynamodb, table, phase))
+  return reason === undefined ? [] : [reason]
+}
+
+async function proxiesTable(ssm: SSMClient, stage: string): Promise<string | undefined> {
+  try {
+    const { Parameter } = await ssm.send(new GetParameterCommand({ Name: `/egress/stages/${stage}` }))
+    return z.object({ proxiesTable: z.string() }).parse(JSON.parse(Parameter?.Value ?? '')).proxiesTable
+  } catch (error) {
+    if (error instanceof ParameterNotFound) return undefined
+    throw error
+  }
+}
+
+async function count(dynamodb: DynamoDBClient, TableName: string, phase: string): Promise<number> {
+  let total = 0
+  let ExclusiveStartKey: Record<string, never> | undefined
+  do {
+    const page = await dynamodb.send(
+      new QueryCommand({
+        TableName,
+        IndexName: 'byPhase',
+        Select: 'COUNT',
+        KeyConditionExpression: 'phase = :phase',
+        ExpressionAttributeValues: { ':phase': { S: phase } },
+        ExclusiveStartKey,
+      }),
+    )
+    total += page.Count ?? 0
+    // Handed back as it came.
+    ExclusiveStartKey = page.LastEvaluatedKey as Record<string, never> | undefined
+  } while (ExclusiveStartKey)
+  return total
+}

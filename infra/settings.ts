@@ -1,0 +1,233 @@
+import { isAbsolute, join, relative } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { redeliverySeconds } from '../lib/backoff.ts'
+import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
+import { FailureCode, retryWindowSeconds } from '../lib/failure.ts'
+import type { Complaint } from '../lib/wanted.ts'
+import { type Concurrency, loadStage, type Stage } from './stage.ts'
+
+/** What follows from the configuration and is the same wherever the functions run. */
+export type RuntimeSettings = {
+  functionTimeoutSeconds: number
+  visibilitySeconds: number
+  maxReceiveCount: number
+  concurrency: Concurrency
+}
+
+/** SQS's bound. */
+const MAX_RECEIVE_COUNT = 1000
+
+/**
+ * Times and counts of queues and functions.
+ * @throws {Error} when a window of retries is so long that the queue would give up first
+ */
+export function runtimeSettings(
+  { timings }: Pick<Config, 'timings'>,
+  concurrency: Concurrency,
+): RuntimeSettings {
+  const { functionTimeoutSeconds } = timings
+  for (const code of FailureCode.options) {
+    const window = retryWindowSeconds(code, timings.retryWindowSeconds)
+    if (receivesWithin(code, window) < MAX_RECEIVE_COUNT) continue
+    throw new Error(
+      `timings.retryWindowSeconds.${code}: ${window} s can take ${MAX_RECEIVE_COUNT} receives or more, at which SQS gives up`,
+    )
+  }
+  return {
+    functionTimeoutSeconds,
+    // As AWS advises: a function may be throttled and tried again before its batch is shown to another.
+    visibilitySeconds: 6 * functionTimeoutSeconds,
+    maxReceiveCount: MAX_RECEIVE_COUNT,
+    concurrency,
+  }
+}
+
+/** The most receives that fit into a window of retries: each pause as short as its jitter can make it. */
+export function receivesWithin(code: FailureCode, windowSeconds: number): number {
+  let receives = 1
+  for (let atSeconds = 0; atSeconds < windowSeconds && receives < MAX_RECEIVE_COUNT; receives++)
+    atSeconds += redeliverySeconds(code, receives, () => 0)
+  return receives
+}
+
+type Rule = { IpProtocol: 'tcp'; FromPort: number; ToPort: number; CidrIp: string; Description: string }
+
+/** Everything serverless.yml and infra/*.yml take from the two files of a stage. */
+export type Settings = RuntimeSettings & {
+  region: string
+  deployment: string
+  protect: boolean
+  logRetentionDays: number
+  /** Empty for nobody: CloudFormation's conditions compare strings. */
+  alarmEmail: string
+  /** Read by the functions at cold start, so packaged with them. */
+  configFile: string
+  packagedFiles: string[]
+  /** Names of parameters with tokens, as their ARNs end. */
+  tokenParameters: object[]
+  /** Parameters whose names a request may give as its `passwordParameter`. */
+  passwordParameters: object[]
+  /** Which file of infra/network/ describes the network. */
+  network: 'existing' | 'vpn'
+  subnetIds: (string | object)[]
+  securityGroupIds: (string | object)[]
+  vpn: Vpn
+}
+
+type Vpn = {
+  vpcCidr: string
+  peerAddress: string
+  dynamodbPrefixListId: string
+  logsEndpoint: string
+  /** What the functions may open connections to, besides AWS. */
+  egress: Rule[]
+  routes: Record<string, object>
+}
+
+/**
+ * Reads config/<stage>.yml and infra/stages/<stage>.yml below `folder`.
+ * @throws {ConfigError} all complaints of a file at once
+ */
+export function readSettings(folder: string, stageName: string): Settings {
+  const configFile = `config/${stageName}.yml`
+  const config = loadConfig(join(folder, configFile))
+  const stage = loadStage(join(folder, `infra/stages/${stageName}.yml`))
+  return settings({ folder, configFile, config, stage })
+}
+
+export function settings(from: {
+  folder: string
+  configFile: string
+  config: Config
+  stage: Stage
+}): Settings {
+  const { folder, configFile, config, stage } = from
+  const complaints = [...outOfReach(folder, config), ...notAdmitted(config, stage)]
+  if (complaints.length > 0) throw new ConfigError(configFile, complaints)
+  const { region, protect, logRetentionDays, alarmEmail = '', concurrency, network } = stage
+  const existing = 'existing' in network ? network.existing : undefined
+  return {
+    ...runtimeSettings(config, concurrency),
+    region,
+    deployment: config.deployment,
+    protect,
+    logRetentionDays,
+    alarmEmail,
+    configFile,
+    packagedFiles: [configFile, ...certificates(config).map((path) => relative(folder, path))],
+    tokenParameters: tokenParameters(config).map(parameterArn),
+    passwordParameters: [parameterArn(`/egress/${config.deployment}/passwords/*`)],
+    network: existing ? 'existing' : 'vpn',
+    subnetIds: existing?.subnetIds ?? [{ Ref: 'PrivateSubnetA' }, { Ref: 'PrivateSubnetB' }],
+    securityGroupIds: existing?.securityGroupIds ?? [{ Ref: 'FunctionSecurityGroup' }],
+    vpn: 'vpn' in network ? vpn(network.vpn, config) : NO_VPN,
+  }
+}
+
+const NO_VPN: Vpn = {
+  vpcCidr: '',
+  peerAddress: '',
+  dynamodbPrefixListId: '',
+  logsEndpoint: '',
+  egress: [],
+  routes: {},
+}
+
+/** Names of the parameters that hold tokens. */
+export const tokenParameters = (config: Config): string[] =>
+  Object.values(config.clusters).flatMap(({ token }) =>
+    [token].flat().flatMap((source) => ('ssm' in source ? [source.ssm] : [])),
+  )
+
+/** A parameter of the account: a name without a leading slash stands alone, one with it needs none in the ARN. */
+const parameterArn = (name: string) => ({
+  'Fn::Sub': `arn:\${AWS::Partition}:ssm:\${AWS::Region}:\${AWS::AccountId}:parameter/${name.replace(/^\//, '')}`,
+})
+
+const certificates = ({ clusters }: Config): string[] => [
+  ...new Set(Object.values(clusters).flatMap(({ caFile }) => (caFile === undefined ? [] : [caFile]))),
+]
+
+/** What a function on AWS could not read, or must not be packaged with. */
+function outOfReach(folder: string, config: Config): Complaint[] {
+  const tokens = Object.entries(config.clusters)
+    .filter(([, { token }]) => [token].flat().some((source) => 'file' in source))
+    .map(([name]) => ({
+      path: `clusters.${name}.token`,
+      got: 'a file',
+      wanted: '{ ssm: <parameter name> }: a secret is not packaged with a function',
+    }))
+  const passwords =
+    'file' in config.parameters ? [{ path: 'parameters', got: 'a file', wanted: '{ ssm: true }' }] : []
+  const strays = Object.entries(config.clusters)
+    .filter(([, { caFile }]) => caFile !== undefined && isOutside(folder, caFile))
+    .map(([name, { caFile = '' }]) => ({
+      path: `clusters.${name}.caFile`,
+      got: caFile,
+      wanted: 'a file below the project, which is packaged with the functions',
+    }))
+  return [...tokens, ...passwords, ...strays]
+}
+
+function isOutside(folder: string, path: string): boolean {
+  const way = relative(folder, path)
+  return way.startsWith('..') || isAbsolute(way)
+}
+
+/** The functions probe each proxy from the VPC: a proxy that does not admit it is never found ready. */
+function notAdmitted({ verify, defaults }: Config, { network }: Stage): Complaint[] {
+  if (!('vpn' in network) || verify.probe !== 'http') return []
+  const [address, bits] = ipaddr.IPv4.parseCIDR(network.vpn.vpcCidr)
+  const admits = (range: string) => {
+    const [base, width] = ipaddr.parseCIDR(range)
+    return base.kind() === 'ipv4' && width <= bits && address.match(base as ipaddr.IPv4, width)
+  }
+  if (verify.probeFrom.some(admits) || defaults.proxy.allow.some(admits)) return []
+  return [
+    {
+      path: 'verify.probeFrom',
+      got: verify.probeFrom.join(', ') || 'nothing',
+      wanted: `a range with ${network.vpn.vpcCidr} in it, where the functions probe from`,
+    },
+  ]
+}
+
+function vpn(network: Extract<Stage['network'], { vpn: object }>['vpn'], config: Config): Vpn {
+  const { vpcCidr, peerAddress, clusterCidrs, dynamodbPrefixListId, logsEndpoint } = network
+  const { port } = config.defaults.proxy
+  const { from, to } = network.proxyPorts ?? { from: port, to: port }
+  const rule = (CidrIp: string, FromPort: number, ToPort: number, Description: string): Rule => ({
+    IpProtocol: 'tcp',
+    FromPort,
+    ToPort,
+    CidrIp,
+    Description,
+  })
+  return {
+    vpcCidr,
+    peerAddress,
+    dynamodbPrefixListId,
+    logsEndpoint: String(logsEndpoint),
+    egress: clusterCidrs.flatMap((cidr) => [
+      ...apiPorts(config).map((api) => rule(cidr, api, api, 'Proxmox API')),
+      rule(cidr, from, to, 'probe of a proxy'),
+    ]),
+    routes: Object.fromEntries(
+      clusterCidrs.map((DestinationCidrBlock, index) => [
+        `VpnRoute${index + 1}`,
+        {
+          Type: 'AWS::EC2::VPNConnectionRoute',
+          Properties: { VpnConnectionId: { Ref: 'VpnConnection' }, DestinationCidrBlock },
+        },
+      ]),
+    ),
+  }
+}
+
+const apiPorts = ({ clusters }: Config): number[] => [
+  ...new Set(
+    Object.values(clusters).flatMap(({ endpoints }) =>
+      endpoints.map(({ url }) => Number(new URL(url).port || 443)),
+    ),
+  ),
+]

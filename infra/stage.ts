@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import * as z from 'zod'
+import { ConfigError } from '../lib/config.ts'
+import { parseWith, wanted } from '../lib/wanted.ts'
+
+const Cidr = z.cidrv4(wanted('an IPv4 network such as 192.168.10.0/24'))
+const id = (prefix: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^${prefix}-[0-9a-f]{8,17}$`), wanted(`an id such as ${prefix}-0a1b2c3d4e5f60718`))
+
+/** A network that is there already. Its owner sees to the route to Proxmox and to the ways to SQS, SNS, SSM and DynamoDB. */
+const Existing = z.strictObject({
+  subnetIds: z.array(id('subnet')).min(1, wanted('at least one subnet')),
+  securityGroupIds: z.array(id('sg')).min(1, wanted('at least one security group')),
+})
+
+/** A network made by the stack: two private subnets, endpoints for AWS, and a site-to-site VPN to the clusters. */
+const Vpn = z.strictObject({
+  /** Of the new VPC. The networks on the other side must not overlap with it. */
+  vpcCidr: Cidr,
+  /** The public address of the VPN device beside the clusters. */
+  peerAddress: z.ipv4(wanted('a public IPv4 address')),
+  /** Where the clusters and their proxies live. */
+  clusterCidrs: z.array(Cidr).min(1, wanted('at least one network')).max(10, wanted('at most 10 networks')),
+  /** Ports that proxies may be asked for; by default the one of the configuration's `defaults`. */
+  proxyPorts: z
+    .strictObject({ from: z.int().min(1).max(65535), to: z.int().min(1).max(65535) })
+    .refine(({ from, to }) => from <= to, wanted('`from` not above `to`'))
+    .optional(),
+  /** DynamoDB's addresses in the region. `aws ec2 describe-managed-prefix-lists` names them. */
+  dynamodbPrefixListId: id('pl'),
+  /** Lambda delivers what functions print by itself, so this endpoint is for whoever wants to call CloudWatch Logs from the VPC. */
+  logsEndpoint: z.boolean().default(true),
+})
+
+/** Source: AWS::Logs::LogGroup, RetentionInDays. */
+const RETENTIONS = [
+  1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
+]
+
+const Batches = z
+  .int()
+  .min(2, wanted('at least 2: Lambda takes no less'))
+  .max(1000, wanted('at most 1000'))
+  .default(4)
+
+/** Batches of each queue in work at once, of up to ten records each. */
+export const Concurrency = z.strictObject({ create: Batches, delete: Batches }).prefault({})
+export type Concurrency = z.infer<typeof Concurrency>
+
+/** What a deployment is given besides config/<stage>.yml: what only AWS needs to know, and no function reads. */
+export const Stage = z.strictObject({
+  region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, wanted('a region such as eu-central-1')),
+  /** Tables cannot be deleted, not even together with the stack. */
+  protect: z.boolean().default(false),
+  concurrency: Concurrency,
+  logRetentionDays: z
+    .int()
+    .refine((days) => RETENTIONS.includes(days), wanted(`one of ${RETENTIONS.join(', ')}`))
+    .default(30),
+  /** Told of every alarm and every failed proxy. AWS asks it for a confirmation first. */
+  alarmEmail: z.email(wanted('an e-mail address')).optional(),
+  network: z.union(
+    [z.strictObject({ existing: Existing }), z.strictObject({ vpn: Vpn })],
+    wanted('{ existing: … } or { vpn: … }, see infra/stages/example.yml'),
+  ),
+})
+export type Stage = z.infer<typeof Stage>
+
+/** @throws {ConfigError} all complaints at once */
+export function loadStage(path: string): Stage {
+  let document: unknown
+  try {
+    document = parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw error
+    const got = String(error).split('\n')[0] ?? ''
+    throw new ConfigError(path, [{ path: '(document)', got, wanted: 'YAML' }])
+  }
+  const parsed = parseWith(Stage, document)
+  if ('complaints' in parsed) throw new ConfigError(path, parsed.complaints)
+  return parsed.value
+}

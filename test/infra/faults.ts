@@ -1,0 +1,463 @@
+import type { RuleName } from './rules/index.ts'
+import type { Resource, Template } from './template.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever stands in the template
+type Properties = Record<string, any>
+type Resources = Record<string, Resource & { Properties: Properties }>
+
+export type Fault = {
+  title: string
+  plant(resources: Resources, template: Template): void
+  /** The rule that notices, and how its complaint begins. */
+  says: `${RuleName}: ${string}`
+}
+
+const change = (name: string, changes: Properties) => (resources: Resources) => {
+  Object.assign(properties(resources, name), changes)
+}
+const drop = (name: string, property: string) => (resources: Resources) => {
+  delete properties(resources, name)[property]
+}
+const remove = (name: string) => (resources: Resources) => {
+  properties(resources, name)
+  delete resources[name]
+}
+
+/** @throws {Error} a fault planted nowhere would prove nothing */
+function properties(resources: Resources, name: string): Properties {
+  const found = resources[name]?.Properties
+  if (!found) throw new Error(`there is no ${name} to plant a fault in`)
+  return found
+}
+
+const statement = (resources: Resources, role: string, sid: string): Properties => {
+  const { Policies = [], PolicyDocument } = properties(resources, role)
+  const statements = [...Policies.map((policy: Properties) => policy.PolicyDocument), PolicyDocument].flatMap(
+    (document) => document?.Statement ?? [],
+  )
+  const found = statements.find(({ Sid }: Properties) => Sid === sid)
+  if (!found) throw new Error(`${role} has no statement ${sid}`)
+  return found
+}
+const allow =
+  (role: string, sid: string, changes: (statement: Properties) => void) => (resources: Resources) =>
+    changes(statement(resources, role, sid))
+
+const MAPPING = 'CreateEventSourceMappingSQSCreateQueue'
+
+/** One thing wrong each, as a slip of the hand would leave it. */
+export const faults: Fault[] = [
+  // CloudFormation's own rules
+  {
+    title: 'a property that is misspelt',
+    plant: change('CreateQueue', { VisibilityTimeOut: 360 }),
+    says: 'knownToCloudFormation: CreateQueue.VisibilityTimeOut: no such property',
+  },
+  {
+    title: 'a property deep inside that is misspelt',
+    plant: (resources) => {
+      properties(resources, MAPPING).ScalingConfig = { MaxConcurrency: 4 }
+    },
+    says: `knownToCloudFormation: ${MAPPING}.ScalingConfig.MaxConcurrency: no such property`,
+  },
+  {
+    title: 'a resource type that is misspelt',
+    plant: (resources) => Object.assign(resources.CreateQueue ?? {}, { Type: 'AWS::SQS::Queu' }),
+    says: 'knownToCloudFormation: CreateQueue: no resource type is called AWS::SQS::Queu',
+  },
+  {
+    title: 'a property that is missing',
+    plant: drop(MAPPING, 'FunctionName'),
+    says: `knownToCloudFormation: ${MAPPING}.FunctionName is missing`,
+  },
+  {
+    title: 'a text where a number belongs',
+    plant: change('CreateQueue', { VisibilityTimeout: 'six minutes' }),
+    says: 'knownToCloudFormation: CreateQueue.VisibilityTimeout: wanted a whole number',
+  },
+  {
+    title: 'a reference into the void',
+    plant: change('EventsSubscription', { TopicArn: { Ref: 'OutcomesTopic' } }),
+    says: 'refersToWhatIsThere: EventsSubscription.Properties.TopicArn: there is no OutcomesTopic',
+  },
+  {
+    title: 'an attribute that its resource does not have',
+    plant: change('EventsSubscription', { Endpoint: { 'Fn::GetAtt': ['EventsQueue', 'Url'] } }),
+    says: 'refersToWhatIsThere: EventsSubscription.Properties.Endpoint: EventsQueue, a AWS::SQS::Queue, has no attribute Url',
+  },
+  {
+    title: 'a condition that nobody defines',
+    plant: (resources) => Object.assign(resources.AlarmsByEmail ?? {}, { Condition: 'HasEmail' }),
+    says: 'refersToWhatIsThere: AlarmsByEmail: there is no condition HasEmail',
+  },
+  {
+    title: 'a circle of references',
+    plant: change('CreateDeadLetters', {
+      RedriveAllowPolicy: {
+        redrivePermission: 'byQueue',
+        sourceQueueArns: [{ 'Fn::GetAtt': ['CreateQueue', 'Arn'] }],
+      },
+    }),
+    says: 'canBeMadeInSomeOrder: wait for each other: ',
+  },
+  {
+    title: 'a name that two stages would share',
+    plant: change('AlarmTopic', { TopicName: 'egress-alarms' }),
+    says: 'namedByStage: AlarmTopic.TopicName does not start with egress-example-',
+  },
+
+  // queues
+  {
+    title: 'a function that is fed by another queue',
+    plant: change(MAPPING, { EventSourceArn: { 'Fn::GetAtt': ['EventsQueue', 'Arn'] } }),
+    says: 'bothSidesHaveAQueue: no function is fed by egress-example-create',
+  },
+  {
+    title: 'a queue without redrive',
+    plant: drop('DeleteQueue', 'RedrivePolicy'),
+    says: 'everyQueueThatFeedsAFunctionHasDeadLetters: DeleteQueue has no redrive policy',
+  },
+  {
+    title: 'a maxReceiveCount of 5',
+    plant: (resources) => {
+      properties(resources, 'CreateQueue').RedrivePolicy.maxReceiveCount = 5
+    },
+    says: 'noWindowOfRetriesReachesMaxReceiveCount: CreateQueue: maxReceiveCount 5, but retries take up to 5',
+  },
+  {
+    title: 'a maxReceiveCount that SQS refuses',
+    plant: (resources) => {
+      properties(resources, 'CreateQueue').RedrivePolicy.maxReceiveCount = 1001
+    },
+    says: 'noWindowOfRetriesReachesMaxReceiveCount: CreateQueue: maxReceiveCount 1001, SQS takes 1000 at most',
+  },
+  {
+    title: 'messages that end before their retries do',
+    plant: change('CreateQueue', { MessageRetentionPeriod: 86_400 }),
+    says: 'messagesOutliveEveryRetry: CreateQueue keeps messages for 86400 s',
+  },
+  {
+    title: 'dead letters that are soon gone',
+    plant: change('CreateDeadLetters', { MessageRetentionPeriod: 345_600 }),
+    says: 'deadLettersAreKeptLongest: CreateDeadLetters keeps letters for 345600 s, not 14 days',
+  },
+  {
+    title: 'dead letters that any queue may send',
+    plant: drop('CreateDeadLetters', 'RedriveAllowPolicy'),
+    says: 'redriveIsAllowedToItsSourceOnly: CreateDeadLetters does not allow redrive to egress-example-create alone',
+  },
+  {
+    title: 'dead letters of the other queue',
+    plant: (resources) => {
+      const { RedrivePolicy } = properties(resources, 'CreateQueue')
+      RedrivePolicy.deadLetterTargetArn = { 'Fn::GetAtt': ['DeleteDeadLetters', 'Arn'] }
+    },
+    says: 'redriveIsAllowedToItsSourceOnly: CreateDeadLetters would take any queue',
+  },
+  {
+    title: 'a queue in plain text',
+    plant: change('EventsQueue', { SqsManagedSseEnabled: false }),
+    says: 'queuesAreEncrypted: EventsQueue is not encrypted',
+  },
+  {
+    title: 'a queue without its policy',
+    plant: remove('DeleteDeadLettersPolicy'),
+    says: 'queuesAreReachedByTlsOnly: DeleteDeadLetters can be used without TLS',
+  },
+  {
+    title: 'a queue that any event bus may send to',
+    plant: (resources) => {
+      delete properties(resources, 'CreateQueuePolicy').PolicyDocument.Statement[1].Condition
+    },
+    says: 'servicesSendForOurResourcesOnly: CreateQueue: somebody may send',
+  },
+
+  // functions and what feeds them
+  {
+    title: 'a handler that is not there',
+    plant: change('CreateLambdaFunction', { Handler: 'functions/make/handler.handler' }),
+    says: 'handlersExist: CreateLambdaFunction: there is no functions/make/handler.handler',
+  },
+  {
+    title: 'an older runtime',
+    plant: change('CreateLambdaFunction', { Runtime: 'nodejs22.x' }),
+    says: 'runtimeIsNode24OnArm: CreateLambdaFunction is not nodejs24.x on arm64',
+  },
+  {
+    title: 'a time-out that reaches the lease',
+    plant: change('DeleteLambdaFunction', { Timeout: 300 }),
+    says: 'functionsEndBeforeTheirLease: DeleteLambdaFunction: its time-out reaches its lease',
+  },
+  {
+    title: 'a visibility of five times the time-out',
+    plant: change('CreateQueue', { VisibilityTimeout: 300 }),
+    says: 'messagesStayHiddenSixTimesTheTimeOut: CreateQueue: hidden for 300 s, wanted 6 × 60 s',
+  },
+  {
+    title: 'batches that fail as a whole',
+    plant: drop(MAPPING, 'FunctionResponseTypes'),
+    says: `batchesAreReportedInPart: ${MAPPING} does not report batch item failures`,
+  },
+  {
+    title: 'concurrency without a bound',
+    plant: drop(MAPPING, 'ScalingConfig'),
+    says: `batchesAreSmallAndBounded: ${MAPPING} has no maximum concurrency`,
+  },
+  {
+    title: 'batches of a hundred',
+    plant: change(MAPPING, { BatchSize: 100, MaximumBatchingWindowInSeconds: 5 }),
+    says: `batchesAreSmallAndBounded: ${MAPPING}: batches of 100`,
+  },
+  {
+    title: 'a function outside of the network',
+    plant: drop('DeleteLambdaFunction', 'VpcConfig'),
+    says: 'functionsSitInSubnets: DeleteLambdaFunction is in no subnet',
+  },
+  {
+    title: 'a variable that is missing',
+    plant: (resources) => {
+      delete properties(resources, 'DeleteLambdaFunction').Environment.Variables.EGRESS_CREATE_DLQ_URL
+    },
+    says: 'environmentsAreComplete: DeleteLambdaFunction lacks EGRESS_CREATE_DLQ_URL',
+  },
+  {
+    title: 'a secret in the environment',
+    plant: (resources) => {
+      properties(resources, 'DeleteLambdaFunction').Environment.Variables.PROXMOX_TOKEN = 'egress@pve!ctl=…'
+    },
+    says: 'environmentsHoldNoSecret: DeleteLambdaFunction: PROXMOX_TOKEN looks like a secret',
+  },
+  {
+    title: 'logs that are kept for ever',
+    plant: drop('CreateLogGroup', 'RetentionInDays'),
+    says: 'logsAreKeptForAWhileOnly: CreateLogGroup keeps everything for ever',
+  },
+  {
+    title: 'a function without a log group',
+    plant: remove('CreateLogGroup'),
+    says: 'logsAreKeptForAWhileOnly: CreateLambdaFunction has no log group',
+  },
+
+  // tables
+  {
+    title: 'an index that one machine does not have',
+    plant: (resources) => properties(resources, 'ProxiesTable').GlobalSecondaryIndexes.pop(),
+    says: 'tablesAreThoseOfOneMachine: ProxiesTable has other indexes',
+  },
+  {
+    title: 'tombstones that never go',
+    plant: drop('ProxiesTable', 'TimeToLiveSpecification'),
+    says: 'tablesAreThoseOfOneMachine: ProxiesTable does not expire by purgeAt',
+  },
+  {
+    title: 'a table with provisioned capacity',
+    plant: change('ClaimsTable', { BillingMode: 'PROVISIONED' }),
+    says: 'tablesArePaidByUse: ClaimsTable is not on demand',
+  },
+  {
+    title: 'a table that cannot be restored',
+    plant: drop('ClaimsTable', 'PointInTimeRecoverySpecification'),
+    says: 'tablesCanBeRestored: ClaimsTable has no point-in-time recovery',
+  },
+  {
+    title: 'a table in plain text',
+    plant: drop('ProxiesTable', 'SSESpecification'),
+    says: 'tablesAreEncrypted: ProxiesTable is not encrypted',
+  },
+  {
+    title: 'a table that goes with the stack',
+    plant: (resources) => Object.assign(resources.ProxiesTable ?? {}, { DeletionPolicy: 'Delete' }),
+    says: 'tablesOutliveTheStack: ProxiesTable goes with the stack',
+  },
+  {
+    title: 'a table of prod that can be deleted',
+    plant: change('ClaimsTable', { DeletionProtectionEnabled: false }),
+    says: 'tablesOutliveTheStack: ClaimsTable can be deleted',
+  },
+
+  // topics and the event bus
+  {
+    title: 'outcomes in plain text',
+    plant: drop('OutcomeTopic', 'KmsMasterKeyId'),
+    says: 'outcomesAreEncrypted: OutcomeTopic is not encrypted',
+  },
+  {
+    title: 'alarms behind a key that CloudWatch cannot use',
+    plant: change('AlarmTopic', { KmsMasterKeyId: 'alias/aws/sns' }),
+    says: 'alarmsCanReachTheirTopic: AlarmTopic: CloudWatch cannot use alias/aws/sns',
+  },
+  {
+    title: 'an alarm topic that lets no alarm in',
+    plant: (resources) => properties(resources, 'AlarmTopicPolicy').PolicyDocument.Statement.pop(),
+    says: 'alarmsCanReachTheirTopic: AlarmTopic does not let the alarms of this account in',
+  },
+  {
+    title: 'a topic without its policy',
+    plant: remove('OutcomeTopicPolicy'),
+    says: 'topicsAreReachedByTlsOnly: OutcomeTopic can be published to without TLS',
+  },
+  {
+    title: 'a filter for an event that does not exist',
+    plant: change('FailuresByEmail', { FilterPolicy: { eventType: ['ProxyFail'] } }),
+    says: 'aSubscriptionShowsHowToFilter: a subscription waits for ProxyFail',
+  },
+  {
+    title: 'an event that is led to the wrong queue',
+    plant: (resources) => {
+      properties(resources, 'ProxyDeletionRequestedRule').Targets[0].Arn = {
+        'Fn::GetAtt': ['CreateQueue', 'Arn'],
+      }
+    },
+    says: 'theEventBusLeadsToTheQueues: no rule brings ProxyDeletionRequested to DeleteQueue',
+  },
+
+  // alarms
+  {
+    title: 'an alarm on a metric that does not exist',
+    plant: change('CreateErrors', { MetricName: 'Error' }),
+    says: 'alarmsWatchRealMetrics: CreateErrors: nobody publishes AWS/Lambda Error',
+  },
+  {
+    title: 'an alarm on the metric of another kind of resource',
+    plant: change('CreateErrors', { Dimensions: [{ Name: 'FunctionName', Value: { Ref: 'CreateQueue' } }] }),
+    says: 'alarmsWatchRealMetrics: CreateErrors: Errors is published by FunctionName of a AWS::Lambda::Function',
+  },
+  {
+    title: 'an alarm that tells nobody',
+    plant: drop('DeleteErrors', 'AlarmActions'),
+    says: 'alarmsTellSomebody: DeleteErrors tells nobody',
+  },
+  {
+    title: 'an alarm without a word of help',
+    plant: drop('DeleteErrors', 'AlarmDescription'),
+    says: 'alarmsSayWhatToDo: DeleteErrors does not say what to look at',
+  },
+  {
+    title: 'dead letters that arrive unnoticed',
+    plant: remove('CreateDeadLettersArrived'),
+    says: 'everyDeadLetterAlarms: no alarm when a letter arrives in CreateDeadLetters',
+  },
+  {
+    title: 'dead letters that SQS moves unnoticed',
+    plant: (resources) => {
+      properties(resources, 'CreateDeadLettersArrived').Metrics[0].Expression = 'FILL(sent, 0)'
+    },
+    says: 'everyDeadLetterAlarms: letters that SQS moves to CreateDeadLetters do not alarm',
+  },
+  {
+    title: 'dead letters that are forgotten',
+    plant: remove('DeleteDeadLettersWaiting'),
+    says: 'everyDeadLetterAlarms: no alarm while a letter waits in DeleteDeadLetters',
+  },
+  {
+    title: 'a queue that stands unnoticed',
+    plant: remove('DeleteQueueStands'),
+    says: 'everySourceAlarmsWhenItStands: no alarm on the age of the oldest message of DeleteQueue',
+  },
+  {
+    title: 'an alarm for every wait',
+    plant: change('CreateQueueStands', { Threshold: 600 }),
+    says: 'everySourceAlarmsWhenItStands: CreateQueueStands would alarm for a message that only waits',
+  },
+  {
+    title: 'a throttled function that nobody hears of',
+    plant: remove('CreateThrottles'),
+    says: 'everyFunctionAlarms: no alarm on throttles of CreateLambdaFunction',
+  },
+  {
+    title: 'a dashboard of nothing',
+    plant: (resources) => {
+      const body = properties(resources, 'Dashboard').DashboardBody
+      body['Fn::Sub'] = body['Fn::Sub'].replace('"Invocations"', '"Calls"')
+    },
+    says: 'theDashboardShowsRealMetrics: the dashboard shows AWS/Lambda Calls by FunctionName',
+  },
+
+  // network
+  {
+    title: 'a way out to everywhere',
+    plant: (resources) =>
+      properties(resources, 'FunctionSecurityGroup').SecurityGroupEgress.push({
+        IpProtocol: '-1',
+        CidrIp: '0.0.0.0/0',
+      }),
+    says: 'nothingLeadsElsewhere: FunctionSecurityGroup lets out to 0.0.0.0/0',
+  },
+  {
+    title: 'a NAT gateway',
+    plant: (resources) => {
+      resources.Nat = { Type: 'AWS::EC2::NatGateway', Properties: { SubnetId: { Ref: 'PrivateSubnetA' } } }
+    },
+    says: 'nothingLeadsElsewhere: Nat: a AWS::EC2::NatGateway is a way out',
+  },
+  {
+    title: 'proxies that cannot be probed',
+    plant: (resources) => {
+      const { SecurityGroupEgress: egress } = properties(resources, 'FunctionSecurityGroup')
+      egress.splice(1, 1)
+    },
+    says: 'nothingLeadsElsewhere: FunctionSecurityGroup does not let out to port 3128 of 192.168.10.0/24',
+  },
+  {
+    title: 'a cluster without a route',
+    plant: remove('VpnRoute2'),
+    says: 'theVpnLeadsToEveryCluster: the VPN has no route to 192.168.20.0/24',
+  },
+  {
+    title: 'no way to SQS',
+    plant: remove('SqsEndpoint'),
+    says: 'awsIsReachedWithoutTheInternet: no interface endpoint leads to sqs',
+  },
+
+  // roles
+  {
+    title: 'two functions with one role',
+    plant: change('DeleteLambdaFunction', { Role: { 'Fn::GetAtt': ['CreateRole', 'Arn'] } }),
+    says: 'everyFunctionHasARoleOfItsOwn: CreateLambdaFunction has no role of its own',
+  },
+  {
+    title: 'a role that anyone of the account may take',
+    plant: (resources) => {
+      properties(resources, 'CreateRole').AssumeRolePolicyDocument.Statement[0].Principal = { AWS: '*' }
+    },
+    says: 'rolesAreTakenByTheirServiceOnly: CreateRole can be taken by more than one service',
+  },
+  {
+    title: 'a permission that is missing',
+    plant: allow('DeleteRole', 'Rows', (rows) => {
+      rows.Action = rows.Action.filter((action: string) => action !== 'dynamodb:UpdateItem')
+    }),
+    says: 'rolesAllowWhatTheCodeCallsAndNoMore: DeleteRole lacks dynamodb:UpdateItem ProxiesTable',
+  },
+  {
+    title: 'a permission for nothing',
+    plant: allow('CreateRole', 'Claims', (claims) => claims.Action.push('dynamodb:Scan')),
+    says: 'rolesAllowWhatTheCodeCallsAndNoMore: CreateRole needs no dynamodb:Scan ClaimsTable',
+  },
+  {
+    title: 'a permission on one resource too many',
+    plant: allow('CreateRole', 'Continue', (statement) =>
+      statement.Resource.push({ 'Fn::GetAtt': ['DeleteDeadLetters', 'Arn'] }),
+    ),
+    says: 'rolesAllowWhatTheCodeCallsAndNoMore: CreateRole needs no sqs:SendMessage DeleteDeadLetters',
+  },
+  {
+    title: 'every parameter of the account',
+    plant: allow('CreateRole', 'Tokens', (tokens) => {
+      tokens.Resource = '*'
+    }),
+    says: 'nothingIsAllowedOnEverything: CreateRole allows ssm:GetParameter on everything',
+  },
+  {
+    title: 'every action of a service',
+    plant: allow('CreateRole', 'Tell', (tell) => {
+      tell.Action = 'sns:*'
+    }),
+    says: 'nothingIsAllowedOnEverything: CreateRole allows sns:*',
+  },
+  {
+    title: 'code that may make itself a network',
+    plant: allow('NetworkPolicy', 'NotTheCodeInside', (deny) => deny.Action.shift()),
+    says: 'codeCannotTouchItsNetwork: the code of CreateLambdaFunction may ec2:CreateNetworkInterface',
+  },
+]

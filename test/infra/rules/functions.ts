@@ -1,0 +1,112 @@
+import { existsSync } from 'node:fs'
+import { Environment } from '../../../lib/environment.ts'
+import { leaseMs } from '../../../lib/function.ts'
+import { list, ofType, type Resource, type Template, target } from '../template.ts'
+import type { Rule } from './rule.ts'
+
+export const functions = (template: Template) => ofType(template, 'AWS::Lambda::Function')
+export const mappings = (template: Template) => ofType(template, 'AWS::Lambda::EventSourceMapping')
+/** The function's name in serverless.yml, which is also its room's. */
+export const roomOf = ({ Properties }: Resource) => /^functions\/(\w+)\//.exec(Properties.Handler)?.[1] ?? ''
+
+const mappingsOf = (template: Template, name: string) =>
+  mappings(template).filter(([, { Properties }]) => target(Properties.FunctionName) === name)
+
+export const handlersExist: Rule = (template) =>
+  functions(template)
+    .filter(
+      ([, { Properties }]) =>
+        !existsSync(new URL(`../../../${Properties.Handler.replace(/\.handler$/, '.ts')}`, import.meta.url)),
+    )
+    .map(([name, { Properties }]) => `${name}: there is no ${Properties.Handler}`)
+
+export const runtimeIsNode24OnArm: Rule = (template) =>
+  functions(template)
+    .filter(
+      ([, { Properties }]) =>
+        Properties.Runtime !== 'nodejs24.x' || list(Properties.Architectures).join() !== 'arm64',
+    )
+    .map(([name]) => `${name} is not nodejs24.x on arm64`)
+
+/** While one holds a row's lease, its function may still be running; so a lease outlasts every invocation. */
+export const functionsEndBeforeTheirLease: Rule = (template, { config }) =>
+  functions(template)
+    .filter(([name]) => mappingsOf(template, name).length > 0)
+    .flatMap(([name, { Properties }]) => {
+      const { functionTimeoutSeconds } = config.timings
+      const found = []
+      if (!(Properties.Timeout * 1000 < leaseMs(config)))
+        found.push(`${name}: its time-out reaches its lease`)
+      if (Properties.Timeout !== functionTimeoutSeconds)
+        found.push(`${name}: time-out ${Properties.Timeout} s, configured ${functionTimeoutSeconds} s`)
+      return found
+    })
+
+export const messagesStayHiddenSixTimesTheTimeOut: Rule = (template) =>
+  mappings(template).flatMap(([, { Properties }]) => {
+    const queueName = target(Properties.EventSourceArn) ?? ''
+    const visibility = template.Resources[queueName]?.Properties.VisibilityTimeout
+    const timeout = template.Resources[target(Properties.FunctionName) ?? '']?.Properties.Timeout
+    return visibility >= 6 * timeout
+      ? []
+      : [`${queueName}: hidden for ${visibility} s, wanted 6 × ${timeout} s`]
+  })
+
+export const batchesAreReportedInPart: Rule = (template) =>
+  mappings(template)
+    .filter(
+      ([, { Properties }]) => !list(Properties.FunctionResponseTypes).includes('ReportBatchItemFailures'),
+    )
+    .map(([name]) => `${name} does not report batch item failures: one failed record would bring back all`)
+
+export const batchesAreSmallAndBounded: Rule = (template) =>
+  mappings(template).flatMap(([name, { Properties }]) => {
+    const found = []
+    const { BatchSize: size, MaximumBatchingWindowInSeconds: window = 0 } = Properties
+    if (!(size >= 1 && size <= 10))
+      found.push(`${name}: batches of ${size}, wanted 1 to 10: all are in work at once`)
+    if (window !== 0) found.push(`${name} waits ${window} s to fill a batch`)
+    if (!(Properties.ScalingConfig?.MaximumConcurrency >= 2))
+      found.push(`${name} has no maximum concurrency (of at least 2)`)
+    if (Properties.Enabled === false) found.push(`${name} is disabled`)
+    return found
+  })
+
+export const functionsSitInSubnets: Rule = (template) =>
+  functions(template)
+    .filter(
+      ([, { Properties }]) =>
+        !list(Properties.VpcConfig?.SubnetIds).length || !list(Properties.VpcConfig?.SecurityGroupIds).length,
+    )
+    .map(([name]) => `${name} is in no subnet, so it has no way to Proxmox`)
+
+export const environmentsAreComplete: Rule = (template, { stage }) =>
+  functions(template).flatMap(([name, { Properties }]) => {
+    const variables = Properties.Environment?.Variables ?? {}
+    const demanded = Object.entries(Environment.shape)
+      .filter(([, schema]) => !schema.safeParse(undefined).success)
+      .map(([variable]) => variable)
+    const found = demanded
+      .filter((variable) => variables[variable] === undefined)
+      .map((variable) => `${name} lacks ${variable}`)
+    if (variables.EGRESS_CONFIG !== `config/${stage}.yml`)
+      found.push(`${name} reads another stage's configuration`)
+    return found
+  })
+
+/** Everything about a secret is its name in the parameter store. */
+export const environmentsHoldNoSecret: Rule = (template) =>
+  functions(template).flatMap(([name, { Properties }]) =>
+    Object.keys(Properties.Environment?.Variables ?? {})
+      .filter((variable) => /token|secret|password/i.test(variable))
+      .map((variable) => `${name}: ${variable} looks like a secret`),
+  )
+
+export const logsAreKeptForAWhileOnly: Rule = (template) =>
+  functions(template).flatMap(([name, { Properties }]) => {
+    const group = ofType(template, 'AWS::Logs::LogGroup').find(
+      ([, log]) => log.Properties.LogGroupName === `/aws/lambda/${Properties.FunctionName}`,
+    )
+    if (!group) return [`${name} has no log group, so Lambda makes one that keeps everything for ever`]
+    return group[1].Properties.RetentionInDays > 0 ? [] : [`${group[0]} keeps everything for ever`]
+  })

@@ -1,0 +1,160 @@
+import { isDeepStrictEqual } from 'node:util'
+import { needsOf } from '../needs.ts'
+import { list, ofType, type Resource, type Template, target } from '../template.ts'
+import { functions, mappings, roomOf } from './functions.ts'
+import type { Given, Rule } from './rule.ts'
+
+type Statement = {
+  Sid?: string
+  Effect: 'Allow' | 'Deny'
+  Action: string | string[]
+  Resource: unknown
+  Condition?: unknown
+}
+
+/** Where AWS knows nothing narrower. */
+const WIDE: Record<string, string> = {
+  'ec2:DescribeNetworkInterfaces': 'EC2 has no resource for what describes',
+  'ec2:DescribeSubnets': 'EC2 has no resource for what describes',
+}
+/** Made and removed by Lambda under ids that nobody knows beforehand. Source: AWS Lambda, "Giving Lambda functions access to resources in a VPC". */
+const INTERFACES = [
+  'ec2:CreateNetworkInterface',
+  'ec2:DeleteNetworkInterface',
+  'ec2:AssignPrivateIpAddresses',
+  'ec2:UnassignPrivateIpAddresses',
+]
+
+export const statementsOf = (template: Template, roleName: string): Statement[] => {
+  const role = template.Resources[roleName]
+  const managed = list(role?.Properties.ManagedPolicyArns).map((arn) => template.Resources[target(arn) ?? ''])
+  return [
+    ...list(role?.Properties.Policies).map(({ PolicyDocument }) => PolicyDocument),
+    ...managed.map((policy) => policy?.Properties.PolicyDocument),
+  ].flatMap((document) => list<Statement>(document?.Statement))
+}
+
+/** `action resource` for everything that a role allows, but for its network. */
+export function granted(template: Template, roleName: string, given: Given): Set<string> {
+  return new Set(
+    statementsOf(template, roleName)
+      .filter(({ Effect }) => Effect === 'Allow')
+      .flatMap(({ Action, Resource }) =>
+        list(Action)
+          .filter((action) => !action.startsWith('ec2:'))
+          .flatMap((action) => list(Resource).map((resource) => `${action} ${nameOf(resource, given)}`)),
+      ),
+  )
+}
+
+function nameOf(resource: unknown, { config }: Given): string {
+  const parameter = /:parameter\/(.*)$/.exec(subOf(resource))?.[1]
+  if (parameter !== undefined) {
+    if (parameter === `egress/${config.deployment}/passwords/*`) return 'passwords'
+    const tokens = Object.values(config.clusters).flatMap(({ token }) =>
+      [token].flat().flatMap((one) => ('ssm' in one ? [one.ssm] : [])),
+    )
+    return tokens.some((name) => name.replace(/^\//, '') === parameter) ? 'tokens' : parameter
+  }
+  const path = /^\$\{\w+\.Arn\}(.*)$/.exec(subOf(resource))?.[1] ?? ''
+  return `${target(resource) ?? JSON.stringify(resource)}${path}`
+}
+
+const subOf = (resource: unknown) =>
+  typeof resource === 'object' && resource !== null && 'Fn::Sub' in resource
+    ? String(resource['Fn::Sub'])
+    : ''
+
+const roleOf = ({ Properties }: Resource) => target(Properties.Role) ?? ''
+
+export const everyFunctionHasARoleOfItsOwn: Rule = (template) => {
+  const roles = functions(template).map(([, resource]) => roleOf(resource))
+  return functions(template)
+    .filter(
+      ([, resource]) =>
+        roles.filter((role) => role === roleOf(resource)).length > 1 ||
+        !(roleOf(resource) in template.Resources),
+    )
+    .map(([name]) => `${name} has no role of its own`)
+}
+
+export const rolesAreTakenByTheirServiceOnly: Rule = (template) =>
+  ofType(template, 'AWS::IAM::Role').flatMap(([name, { Properties }]) =>
+    list(Properties.AssumeRolePolicyDocument.Statement)
+      .filter(
+        ({ Principal }) =>
+          !isDeepStrictEqual(Object.keys(Principal), ['Service']) || list(Principal.Service).length !== 1,
+      )
+      .map(() => `${name} can be taken by more than one service`),
+  )
+
+/** What a function may do and its code does not. Also asked in the other direction, since a missing permission is an outage. */
+export const rolesAllowWhatTheCodeCallsAndNoMore = async (
+  template: Template,
+  given: Given,
+): Promise<string[]> => {
+  const fed = mappings(template).map(([, { Properties }]) => target(Properties.FunctionName))
+  const found = await Promise.all(
+    functions(template).map(async ([name, resource]) => {
+      const { needs, unknown } = await needsOf(roomOf(resource), fed.includes(name))
+      const grants = granted(template, roleOf(resource), given)
+      return [
+        ...unknown,
+        ...[...needs].filter((need) => !grants.has(need)).map((need) => `${roleOf(resource)} lacks ${need}`),
+        ...[...grants]
+          .filter((grant) => !needs.has(grant))
+          .map((grant) => `${roleOf(resource)} needs no ${grant}`),
+      ]
+    }),
+  )
+  return found.flat()
+}
+
+export const nothingIsAllowedOnEverything: Rule = (template) => {
+  const policies = [
+    ...ofType(template, 'AWS::IAM::Role').flatMap(([name]) =>
+      statementsOf(template, name).map((statement) => ({ name, statement })),
+    ),
+    ...ofType(template, 'AWS::IAM::ManagedPolicy').flatMap(([name, { Properties }]) =>
+      list<Statement>(Properties.PolicyDocument.Statement).map((statement) => ({ name, statement })),
+    ),
+  ]
+  const found = policies
+    .filter(({ statement }) => statement.Effect === 'Allow')
+    .flatMap(({ name, statement: { Action, Resource } }) => {
+      const actions = list(Action)
+      const starred = actions
+        .filter((action) => action.includes('*'))
+        .map((action) => `${name} allows ${action}`)
+      const wide = list(Resource).includes('*') ? actions.filter((action) => !(action in WIDE)) : []
+      const half = list(Resource).some((resource) => subOf(resource).endsWith(':*/*'))
+        ? actions.filter((action) => !INTERFACES.includes(action))
+        : []
+      return [...starred, ...[...wide, ...half].map((action) => `${name} allows ${action} on everything`)]
+    })
+  return [...new Set(found)]
+}
+
+/** The interfaces are Lambda's to make. A function that was taken over must not get itself another network. */
+export const codeCannotTouchItsNetwork: Rule = (template) =>
+  functions(template).flatMap(([name, resource]) => {
+    const statements = statementsOf(template, roleOf(resource))
+    const allowed = statements
+      .filter(({ Effect }) => Effect === 'Allow')
+      .flatMap(({ Action }) => list(Action))
+      .filter((action) => action.startsWith('ec2:'))
+    const wanted = [...INTERFACES, ...Object.keys(WIDE)].filter((action) => !allowed.includes(action))
+    const denied = statements
+      .filter(
+        ({ Effect, Condition }) =>
+          Effect === 'Deny' &&
+          JSON.stringify(Condition).includes(`:function:${resource.Properties.FunctionName}"`),
+      )
+      .flatMap(({ Action }) => list(Action))
+    return [
+      ...wanted.map((action) => `${roleOf(resource)} lacks ${action}, so Lambda cannot place ${name}`),
+      ...allowed
+        .filter((action) => !denied.includes(action))
+        .map((action) => `the code of ${name} may ${action}`),
+    ]
+  })

@@ -1,0 +1,13 @@
+import type { Config } from '../../../lib/config.ts'
+import type { Template } from '../template.ts'
+
+/** What a template is judged by: what it was made from. */
+export type Given = {
+  config: Config
+  stage: string
+  /** Networks of the clusters, when the stack makes the way to them. */
+  clusterCidrs?: string[]
+}
+
+/** One thing that must hold; says all that does not, each with the name of the resource. */
+export type Rule = (template: Template, given: Given) => string[]
