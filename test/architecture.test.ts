@@ -40,6 +40,10 @@ describe('the walls of the house', () => {
     ['infra/x.ts', `import '../functions/create/event.ts'`, false],
     ['infra/x.ts', `import '../lib/config.ts'`, true],
     ['test/x.ts', `import '../sim/engine/engine.ts'`, true],
+    ['bench/x.ts', `import '../test/lab/lab.ts'`, true],
+    ['bench/x.ts', `import '../functions/create/steps.ts'`, true],
+    ['bench/x.ts', `import '../test/sim/harness.ts'`, false],
+    ['lib/x.ts', `import '../bench/prices.ts'`, false],
   ] as const
   const plants = planted.map(([path, text, allowed], index) => {
     return { path: path.replace(/\bx\b/, `x${index}`), text, allowed }

@@ -6,7 +6,7 @@ import { API } from 'typescript/unstable/sync'
 export type Import = { from: string; to: string }
 
 const root = resolve(import.meta.dirname, '..')
-const SOURCES = '{cli,functions,infra,lib,local,sim,test}/**/*.{ts,js}'
+const SOURCES = '{bench,cli,functions,infra,lib,local,sim,test}/**/*.{ts,js}'
 
 /** Files of ours, from the root. */
 export const sources = () => globSync(SOURCES, { cwd: root }).sort()
@@ -66,6 +66,8 @@ const rules: Rule[] = [
   { room: /^infra\//, may: () => [/^infra\//, library] },
   { room: /^sim\//, may: () => [/^sim\//] },
   { room: /^test\//, may: () => [/^/] },
+  // Measures everything, with the lab and the fakes of the tests, but none of the tests themselves.
+  { room: /^bench\//, may: () => [/^(?!test\/)/, /^test\/(lab|fakes)\//] },
 ]
 
 /** The imports that go through a wall. */
@@ -76,7 +78,7 @@ export function breaches(imports: readonly Import[]): Import[] {
   })
 }
 
-const NAMED = /^(cli|config|docs|functions|infra|lib|local|sim|test)\/[\w.{},*/@-]*$|^[A-Z]+\.md$/
+const NAMED = /^(bench|cli|config|docs|functions|infra|lib|local|sim|test)\/[\w.{},*/@-]*$|^[A-Z]+\.md$/
 
 /** The paths of ours that a page names, in code spans and as targets of links, from the root. */
 export function namedPaths(page: string, text: string): string[] {

@@ -17,6 +17,7 @@ import type { Decision, Worker } from '../../lib/worker.ts'
 import {
   createSim,
   createVirtualClock,
+  type Durations,
   defaultWorld,
   inProcessGuests,
   type Sim,
@@ -36,6 +37,8 @@ export type LabOptions = {
   /** Over the one cluster of the configuration. */
   cluster?: Record<string, unknown>
   passwords?: Record<string, string>
+  /** How long Proxmox takes for things; the simulator's own where nothing is said. */
+  durations?: Partial<Durations>
   /** Stands between the functions and the world, so that a test can kill, repeat or delay whatever they do. */
   interpose?: (outside: Outside) => Outside
   /** By how much the clock of whoever asks is wrong; the queue's and Proxmox's never are. */
@@ -74,7 +77,8 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const now = () => clock.now() + (options.skewMs?.() ?? 0)
   const world = options.world ?? defaultWorld({ version, nodes })
   const guests = inProcessGuests({ clock, bootMs: 20_000 })
-  const sim = createSim({ world, clock, guests, random: seeded(7) })
+  const { durations = {} } = options
+  const sim = createSim({ world, clock, guests, durations, random: seeded(7) })
   const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
   const settleMs = config.timings.settleSeconds * 1000
   const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs, now })
