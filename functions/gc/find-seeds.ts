@@ -9,7 +9,8 @@ export function findSeeds(cluster: ClusterView, scene: Scene): Finding[] {
     const waits = shelf.shared ? silence(cluster) : undefined
     return shelf.volumes.flatMap(({ volid }) => {
       const seed = readSeed(volid, scene.rules.deployment)
-      if (!seed || isAccountedFor(volid, shelf, cluster, scene, nodes)) return []
+      if (!seed || scene.rows.leaving.has(seed.uid) || isAccountedFor(volid, shelf, cluster, scene, nodes))
+        return []
       const where = { cluster: cluster.name, node: shelf.node, storage: shelf.storage, volume: volid }
       return [
         {

@@ -66,17 +66,21 @@ export type Rows = {
   byPlace: ReadonlyMap<string, RowSummary>
   /** Of those that are not deleted, by the seed they name. */
   bySeed: ReadonlyMap<string, readonly RowSummary[]>
+  /** Uids whose orphan is being deleted by a row that has yet to learn of its seed. */
+  leaving: ReadonlySet<string>
 }
 
 export function indexRows(rows: readonly RowSummary[]): Rows {
   const byUid = new Map<string, RowSummary>()
   const byPlace = new Map<string, RowSummary>()
   const bySeed = new Map<string, RowSummary[]>()
+  const leaving = new Set<string>()
   for (const row of rows) {
     byUid.set(row.uid, row)
     if (!isLive(row)) continue
     if (row.place) byPlace.set(`${row.place.cluster}/${row.place.vmid}`, row)
+    if (row.seed === undefined && row.orphanOf !== undefined && row.place) leaving.add(row.orphanOf)
     if (row.seed !== undefined) bySeed.set(row.seed, [...(bySeed.get(row.seed) ?? []), row])
   }
-  return { byUid, byPlace, bySeed }
+  return { byUid, byPlace, bySeed, leaving }
 }
