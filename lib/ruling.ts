@@ -31,8 +31,12 @@ export function judgeResume(
   return { kind: 'next', row: kicked, reason: 'stalled, so kicked' }
 }
 
-/** The row at a step, as if nothing had gone wrong. Its dead clone task, if any, is found again by looking. */
+/**
+ * The row at a step, as if nothing had gone wrong. A task of its own is not asked after again, since its node may be
+ * lost; but that its end was never seen stays written down, for it may have left something half made.
+ */
 export function restarted(row: Row, step: NonNullable<Row['step']>): Row {
   const phase = row.wish === 'absent' ? 'Deleting' : 'Provisioning'
-  return patched(row, { step, phase, failedStep: undefined, problem: undefined, task: undefined })
+  const unseen = row.task && { ended: { ...row.task, ok: false, code: 'TaskLost' as const } }
+  return patched(row, { ...unseen, step, phase, failedStep: undefined, problem: undefined, task: undefined })
 }

@@ -93,6 +93,7 @@ async function judgeHidden<C extends Bearing & { digest: string }>(
   if (await busy(place, eyes)) return unclear(wait('a task of ours is still running there', 5))
   if (row.endedSecondsAgo < POOL_LAG_SECONDS) return unclear(wait('the VM is not in its pool yet', 5))
   if (ended?.step === 'destroy' && ended.ok) return { kind: 'gone', heldByAnother: true }
+  if (ended?.step === 'destroy' && ended.code === 'TaskLost') return unclear(stuckLock(place, 'destroyed'))
   if (row.cloned || (ended?.step === 'clone' && ended.ok)) return unclear(outOfPool(row, place))
   if (mayHaveLeftSomething(row)) return unclear(stuckLock(place, 'clone'))
   return { kind: 'gone', heldByAnother: true }
