@@ -13,14 +13,16 @@ const problem: Problem = {
   permanent: true,
 }
 const task = { upid: 'UPID:a', step: 'clone', at: NOW } as const
+/** That its end was never seen is kept: it may have left something half made. */
+const ended = { ...task, ok: false, code: 'TaskLost' } as const
 const failed = aRow({ phase: 'Failed', step: undefined, failedStep: 'clone', problem, task })
 const ready = aRow({ phase: 'Ready', step: undefined, address: '10.0.0.1' })
 const judged = (row: Row, { to, now = NOW }: { to?: 'start' | 'stop'; now?: number } = {}) =>
   judgeResume({ type: 'Resume', uid: 'a', turn: 3, ...(to && { to }) }, row, { now, stallMs })
 
 describe('resume', () => {
-  it('runs a failed row again at the step that failed, nothing remembered of the failure', () => {
-    expect(judged(failed)).toEqual({ kind: 'next', reason: 'redriven', row: aRow({ step: 'clone' }) })
+  it('runs a failed row again at the step that failed, nothing remembered but a task whose end was not seen', () => {
+    expect(judged(failed)).toEqual({ kind: 'next', reason: 'redriven', row: aRow({ step: 'clone', ended }) })
   })
 
   it('runs a deletion that failed as a deletion', () => {
@@ -36,7 +38,7 @@ describe('resume', () => {
     expect(judged(row, { now: NOW + stallMs })).toEqual({
       kind: 'next',
       reason: 'stalled, so kicked',
-      row: aRow({ dueAt: NOW }),
+      row: aRow({ dueAt: NOW, ended }),
     })
   })
 
