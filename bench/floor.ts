@@ -58,7 +58,10 @@ export function createFloor(installation: Installation) {
       stages[stage] = clock.now() - lapMs
       lapMs = clock.now()
     }
-    const templates = Object.entries(cluster?.images['debian-12'] ?? {}).map(([node, vmid]) => ({ node, vmid }))
+    const templates = Object.entries(cluster?.images['debian-12'] ?? {}).map(([node, vmid]) => ({
+      node,
+      vmid,
+    }))
     const template = byHash(uid, templates)
     if (!template) throw new Error('no node has the template')
     const { node } = template
@@ -143,7 +146,8 @@ export function createFloor(installation: Installation) {
     await slot.enter()
     await ended(await vms.destroy(vm, { unreferencedDisks: true }))
     slot.leave()
-    if ((await vms.volumesOf({ node, storage: 'vmdata', vmid })).length > 0) throw new Error('a disk was left')
+    if ((await vms.volumesOf({ node, storage: 'vmdata', vmid })).length > 0)
+      throw new Error('a disk was left')
     if (!(await vms.isFree(vmid))) throw new Error('the VM is still there')
     return clock.now() - startedMs
   }

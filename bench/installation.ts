@@ -1,7 +1,7 @@
 import type { Claims } from '../lib/claims.ts'
 import type { Ledger } from '../lib/ledger.ts'
 import type { Exchange } from '../lib/proxmox/index.ts'
-import { type Lab, openLab, type Outside } from '../test/lab/lab.ts'
+import { type Lab, type Outside, openLab } from '../test/lab/lab.ts'
 import { labOptions, NO_WAYS, type Ways } from './conditions.ts'
 
 /** What went over the wire to Proxmox: one entry a request, in the order they were sent. */

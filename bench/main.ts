@@ -13,7 +13,12 @@ const unknown = positionals.filter((name) => !parts.some((part) => part.name ===
 if (values.help || unknown.length > 0) {
   const list = parts.map(({ name, about }) => `  ${name.padEnd(12)} ${about}`)
   process.stderr.write(
-    [...unknown.map((name) => `no such part: ${name}`), 'npm run bench -- [part …] [--json FILE]', ...list, ''].join('\n'),
+    [
+      ...unknown.map((name) => `no such part: ${name}`),
+      'npm run bench -- [part …] [--json FILE]',
+      ...list,
+      '',
+    ].join('\n'),
   )
   process.exit(unknown.length > 0 ? 2 : 0)
 }

@@ -40,8 +40,7 @@ export function render({ sheets, figures, notes = [] }: Report): string {
     meets(figure) ? 'met' : 'MISSED',
   ])
   const all = [...sheets]
-  if (verdicts.length > 0)
-    all.push({ title: 'Aims', head: ['figure', 'value', 'aim', ''], rows: verdicts })
+  if (verdicts.length > 0) all.push({ title: 'Aims', head: ['figure', 'value', 'aim', ''], rows: verdicts })
   return [...all.map(table), ...notes.map((note) => `  · ${note}`)].join('\n')
 }
 

@@ -1,4 +1,5 @@
 import type { FailureCode } from './failure.ts'
+import { hashNumber } from './names.ts'
 
 const MAX_SECONDS = 300
 const MAX_HELD_SECONDS = 60
@@ -27,3 +28,21 @@ export function heldSeconds(leaseLeftMs: number, receiveCount: number, random: (
 
 /** How soon a running task is asked for again: 1 s, growing with its age to 5 s. */
 export const taskPollSeconds = (ageMs: number) => Math.min(5, Math.max(1, Math.floor(ageMs / 4000)))
+
+/**
+ * How soon one who waits for a place in a queue asks again: 1 s to a bound that grows from 4 s to 20 s with the wait,
+ * spread evenly. Those who began to wait together would else all ask in the same second, and leave a place that comes
+ * free in the next one unused.
+ */
+export function placeSeconds({
+  uid,
+  turn,
+  waitedSeconds,
+}: {
+  uid: string
+  turn: number
+  waitedSeconds: number
+}): number {
+  const bound = Math.min(20, 4 + Math.floor(waitedSeconds / 15))
+  return 1 + (hashNumber(`${uid}#${turn}`) % bound)
+}

@@ -1,3 +1,4 @@
+import { placeSeconds } from '../../lib/backoff.ts'
 import { slotPartition } from '../../lib/claims.ts'
 import { describe, markOf } from '../../lib/mark.ts'
 import { vmName } from '../../lib/names.ts'
@@ -32,8 +33,9 @@ async function begin(row: Cloning, { vms, claims, config, cluster }: Needs): Pro
   const { place, name } = row
   const slot = slotPartition(place, cluster)
   if (!(await claims.takeSlot(slot, config.limits.clonesPerStorage, row.uid))) {
-    const delay = Math.min(30, 1 + row.waitedSeconds / 8)
-    return wait(`waits for its turn to clone on ${place.storage}`, delay, { capSeconds: SLOT_CAP_SECONDS })
+    return wait(`waits for its turn to clone on ${place.storage}`, placeSeconds(row), {
+      capSeconds: SLOT_CAP_SECONDS,
+    })
   }
   const mark = markOf(row, config.deployment)
   if (!mark) return fail('Misconfigured', 'the row has no mark to give to its VM')

@@ -1,3 +1,4 @@
+import { placeSeconds } from '../../lib/backoff.ts'
 import { slotPartition } from '../../lib/claims.ts'
 import { next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { isProxmoxError, parseUpid, type Volume } from '../../lib/proxmox/index.ts'
@@ -25,8 +26,9 @@ export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
   if ((await vms.status(vm)).running) return next('stop')
   if (!row.settled) return wait('a call that was not answered may still run', 10)
   if (!(await claims.takeSlot(slotPartition(place, cluster), config.limits.clonesPerStorage, row.uid))) {
-    const delay = Math.min(30, 1 + row.waitedSeconds / 8)
-    return wait(`waits for its turn to destroy on ${place.storage}`, delay, { capSeconds: SLOT_CAP_SECONDS })
+    return wait(`waits for its turn to destroy on ${place.storage}`, placeSeconds(row), {
+      capSeconds: SLOT_CAP_SECONDS,
+    })
   }
   try {
     // One offline storage makes Proxmox fail after the disks are gone: then once more without looking for strays.

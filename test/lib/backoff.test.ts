@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { heldSeconds, redeliverySeconds, taskPollSeconds } from '../../lib/backoff.ts'
+import { heldSeconds, placeSeconds, redeliverySeconds, taskPollSeconds } from '../../lib/backoff.ts'
 import { FailureCode } from '../../lib/failure.ts'
 
 const codes = fc.constantFrom(...FailureCode.options)
@@ -77,5 +77,30 @@ describe('backoff: held', () => {
 describe('backoff: task poll', () => {
   it('is one second for a young task and five for an old one', () => {
     expect([-1, 0, 4000, 8000, 12_000, 20_000, 3_600_000].map(taskPollSeconds)).toEqual([1, 1, 1, 2, 3, 5, 5])
+  })
+})
+
+describe('backoff: a place in a queue', () => {
+  const ask = (uid: string, turn: number, waitedSeconds: number) => placeSeconds({ uid, turn, waitedSeconds })
+
+  it('is asked for again within 4 s at first, and within 20 s however long the wait', () => {
+    fc.assert(
+      fc.property(
+        fc.string(),
+        fc.nat(),
+        fc.double({ min: 0, max: 1e6, noNaN: true }),
+        (uid, turn, waited) => {
+          expect(ask(uid, turn, 0)).toBeLessThanOrEqual(4)
+          expect(ask(uid, turn, waited)).toBeGreaterThanOrEqual(1)
+          expect(ask(uid, turn, waited)).toBeLessThanOrEqual(20)
+        },
+      ),
+    )
+  })
+
+  it('is not asked for by all in the same second, nor by one at the same pace for ever', () => {
+    const uids = Array.from({ length: 40 }, (_, index) => `proxy-${index}`)
+    expect(new Set(uids.map((uid) => ask(uid, 3, 60))).size).toBe(8)
+    expect(new Set(uids.map((_, turn) => ask('alpha', turn, 60))).size).toBe(8)
   })
 })
