@@ -1,0 +1,299 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  DeleteMessageCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { parseDocument, stringify } from 'yaml'
+import { loadConfig } from '../../lib/config.ts'
+import { ACCOUNT, credentials, REGION } from '../../local/account.ts'
+import { type Emulators, startEmulators } from '../../local/emulators.ts'
+import { type Lab, startLab } from '../../local/lab.ts'
+import { type Mapping, mapQueue } from '../../local/mapping.ts'
+import { servePage } from '../../local/page-server.ts'
+import { openPorts } from '../../local/ports.ts'
+import { sources } from '../../local/resources.ts'
+import { type Deployed, deploy } from './deployed.ts'
+import { type Packaged, packageStage } from './package.ts'
+import { serveParameters } from './parameter-store.ts'
+import { type Recorder, record, type Seen } from './recorder.ts'
+import { rules } from './rules/index.ts'
+import { granted } from './rules/roles.ts'
+import type { Given } from './rules/rule.ts'
+import { target } from './template.ts'
+
+// What is tested is what is deployed: the zips that Lambda is given, each in a process of its own with nothing else, on the
+// environment that the template gives it; emulators and a simulated cluster around them.
+
+const STAGE = 'lab'
+const TOKEN = '/egress/local/lab/token'
+const PASSWORD = '/egress/local/passwords/demo'
+
+let folder: string
+let lab: Lab
+let emulators: Emulators
+let packaged: Packaged
+let given: Given
+const opened: (() => unknown)[] = []
+const functions: Record<string, { deployed: Deployed; recorders: Recorder[] }> = {}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'egress-bundles-'))
+  const ports = openPorts(folder)
+  const page = await servePage({ port: 0 })
+  opened.push(() => page.close())
+  lab = await startLab({ folder, ports, pageUrl: `http://127.0.0.1:${page.port}/` })
+  opened.push(() => lab.close())
+
+  // As on AWS: secrets in the parameter store, the network somebody else's.
+  const document = parseDocument(readFileSync(lab.config, 'utf8'))
+  const token = readFileSync(String(document.getIn(['clusters', 'lab', 'token', 'file'])), 'utf8').trim()
+  document.setIn(['clusters', 'lab', 'token'], { ssm: TOKEN })
+  document.setIn(['parameters'], { ssm: true })
+  const stage = stringify({
+    region: REGION,
+    protect: true,
+    concurrency: { create: 2, delete: 2 },
+    network: { existing: { subnetIds: ['subnet-0a1b2c3d'], securityGroupIds: ['sg-0a1b2c3d'] } },
+  })
+  packaged = await packageStage(STAGE, { config: String(document), stage })
+  opened.push(() => packaged.remove())
+  const config = join(folder, 'lab.yml')
+  writeFileSync(config, String(document))
+  given = { stage: STAGE, config: loadConfig(config) }
+
+  const { functionTimeoutSeconds } = given.config.timings
+  emulators = await startEmulators({ folder, ports, functionTimeoutSeconds })
+  opened.push(() => emulators.close())
+  const parameters = await serveParameters(
+    new Map([
+      [TOKEN, token],
+      [PASSWORD, 'open-sesame'],
+    ]),
+  )
+  opened.push(() => parameters.close())
+  for (const room of Object.keys(sources)) functions[room] = await start(room, parameters.url)
+
+  const client = new SQSClient({ endpoint: emulators.endpoints.sqs, region: REGION, credentials })
+  opened.push(() => client.destroy())
+  const feeds: Mapping[] = []
+  for (const side of Object.keys(sources) as (keyof typeof sources)[]) {
+    const { Properties } =
+      packaged.template.Resources[`${capital(side)}EventSourceMappingSQS${capital(side)}Queue`] ?? {}
+    feeds.push(
+      mapQueue({
+        client,
+        queue: emulators.queues[side],
+        batchSize: Properties?.BatchSize,
+        maximumConcurrency: Properties?.ScalingConfig.MaximumConcurrency,
+        pollSeconds: 1,
+        invoke: (event) => (functions[side] as { deployed: Deployed }).deployed.invoke(event),
+        onProblem: ({ what, error }) => problems.push(`${side}: ${what}: ${error}`),
+      }),
+    )
+  }
+  opened.push(() => Promise.all(feeds.map((feed) => feed.stop())))
+}, 120_000)
+
+afterAll(async () => {
+  for (const close of opened.reverse()) await close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const problems: string[] = []
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1)
+
+/** The function of the template, in the environment that the template gives it. */
+async function start(room: string, parametersUrl: string) {
+  const { Properties } = packaged.template.Resources[`${capital(room)}LambdaFunction`] ?? {}
+  if (!Properties) throw new Error(`the template has no function ${room}`)
+  const before = { dynamodb: emulators.endpoints.dynamodb, sqs: emulators.endpoints.sqs, ssm: parametersUrl }
+  const [dynamodb, sqs, ssm] = await Promise.all(Object.values(before).map(record))
+  if (!dynamodb || !sqs || !ssm) throw new Error('a recorder is missing')
+  const recorders = [dynamodb, sqs, ssm]
+  opened.push(() => Promise.all(recorders.map((one) => one.close())))
+  const through = (queueUrl: string) => `${sqs.url}${new URL(queueUrl).pathname}`
+  const { queues, tables, topicArn } = emulators
+  const made: Record<string, string> = {
+    ProxiesTable: tables.proxies,
+    ClaimsTable: tables.claims,
+    CreateQueue: through(queues.create.url),
+    DeleteQueue: through(queues.delete.url),
+    CreateDeadLetters: through(queues.create.deadLetters.url),
+    DeleteDeadLetters: through(queues.delete.deadLetters.url),
+    OutcomeTopic: topicArn,
+  }
+  const variables = Object.entries(Properties.Environment.Variables).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : made[target(value) ?? ''],
+  ])
+  const deployed = await deploy({
+    folder: join(folder, room),
+    zip: packaged.zip(room),
+    handler: Properties.Handler,
+    functionName: Properties.FunctionName,
+    timeoutSeconds: Properties.Timeout,
+    env: {
+      ...Object.fromEntries(variables),
+      AWS_REGION: REGION,
+      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      AWS_ENDPOINT_URL_DYNAMODB: dynamodb.url,
+      AWS_ENDPOINT_URL_SQS: sqs.url,
+      AWS_ENDPOINT_URL_SNS: sqs.url,
+      AWS_ENDPOINT_URL_SSM: ssm.url,
+    },
+  })
+  opened.push(() => deployed.close())
+  return { deployed, recorders }
+}
+
+const sqs = () => new SQSClient({ endpoint: emulators.endpoints.sqs, region: REGION, credentials })
+
+const send = (QueueUrl: string, message: object | string) =>
+  sqs().send(
+    new SendMessageCommand({
+      QueueUrl,
+      MessageBody: typeof message === 'string' ? message : JSON.stringify(message),
+    }),
+  )
+
+async function take(QueueUrl: string) {
+  const { Messages = [] } = await sqs().send(
+    new ReceiveMessageCommand({
+      QueueUrl,
+      WaitTimeSeconds: 2,
+      MaxNumberOfMessages: 10,
+      MessageAttributeNames: ['All'],
+    }),
+  )
+  for (const { ReceiptHandle } of Messages)
+    await sqs().send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }))
+  return Messages
+}
+
+const said = () =>
+  JSON.stringify(
+    Object.values(functions).flatMap(({ deployed }) => deployed.lines.slice(-5)),
+    null,
+    1,
+  )
+
+/** The next event on the topic. */
+async function outcome(): Promise<{ type: string; uid: string } & Record<string, unknown>> {
+  const [message] = await vi
+    .waitUntil(
+      async () => {
+        const messages = await take(emulators.events.url)
+        return messages.length > 0 && messages
+      },
+      { timeout: 50_000, interval: 10 },
+    )
+    .catch(() => {
+      throw new Error(`no outcome; problems: ${problems.join('; ')}; last said: ${said()}`)
+    })
+  return JSON.parse(JSON.parse(message?.Body ?? '').Message)
+}
+
+const seenBy = (room: string): Seen[] => functions[room]?.recorders.flatMap(({ seen }) => seen) ?? []
+
+/** As the template would call it. */
+function inTemplate({ action, on }: Seen): string {
+  const { tables, topicArn } = emulators
+  const [name = '', index] = on.split('/index/')
+  const known: Record<string, string> = {
+    [tables.proxies]: 'ProxiesTable',
+    [tables.claims]: 'ClaimsTable',
+    create: 'CreateQueue',
+    delete: 'DeleteQueue',
+    'create-dlq': 'CreateDeadLetters',
+    'delete-dlq': 'DeleteDeadLetters',
+    [topicArn]: 'OutcomeTopic',
+    [TOKEN]: 'tokens',
+    [PASSWORD]: 'passwords',
+  }
+  return `${action} ${known[name] ?? on}${index === undefined ? '' : `/index/${index}`}`
+}
+
+describe('packaged bundles', () => {
+  const uid = 'bundled-1'
+  const spec = {
+    zone: 'lab-1',
+    image: 'debian-12',
+    proxy: { auth: { username: 'demo', passwordParameter: PASSWORD } },
+    userData: '#cloud-config\nwrite_files:\n  - path: /etc/motd\n    content: hello\n',
+  }
+  const request = { uid, name: 'bundled', spec }
+
+  it('make a proxy from an event of the bus, with its secrets from the parameter store', async () => {
+    await send(emulators.queues.create.url, {
+      version: '0',
+      id: 'e1',
+      source: 'egress.requests',
+      account: ACCOUNT,
+      'detail-type': 'ProxyRequested',
+      detail: request,
+    })
+    expect(await outcome()).toMatchObject({ type: 'ProxyReady', uid, generation: 1 })
+  })
+
+  it('replace it, by way of both queues', async () => {
+    await send(emulators.queues.create.url, {
+      type: 'ProxyRequested',
+      ...request,
+      generation: 2,
+      spec: { zone: 'lab-1', image: 'debian-12' },
+    })
+    expect(await outcome()).toMatchObject({ type: 'ProxyReady', uid, generation: 2 })
+  })
+
+  it.each(['create', 'delete'] as const)('bury what cannot be read, on the side %s', async (side) => {
+    await send(emulators.queues[side].url, '{"type":"Nonsense"}')
+    const [letter] = await vi.waitUntil(
+      async () => {
+        const letters = await take(emulators.queues[side].deadLetters.url)
+        return letters.length > 0 && letters
+      },
+      { timeout: 20_000, interval: 10 },
+    )
+    expect(letter).toMatchObject({
+      Body: '{"type":"Nonsense"}',
+      MessageAttributes: { code: { StringValue: 'InvalidEvent' } },
+    })
+  })
+
+  it('delete it and leave nothing behind', async () => {
+    await send(emulators.queues.delete.url, { type: 'ProxyDeletionRequested', uid })
+    expect(await outcome()).toMatchObject({ type: 'ProxyDeleted', uid })
+    const vms = await (await fetch(`${lab.admin}/vms`)).text()
+    expect(vms).toContain('9000')
+    expect(vms).not.toContain('bundled')
+  })
+
+  it.each(Object.keys(sources))('called nothing that the role of %s does not allow', (room) => {
+    const seen = new Set(seenBy(room).map(inTemplate))
+    const role = target(packaged.template.Resources[`${capital(room)}LambdaFunction`]?.Properties.Role) ?? ''
+    const grants = granted(packaged.template, role, given)
+    expect([...seen].filter((call) => !grants.has(call))).toEqual([])
+    expect(seen).toContain('dynamodb:UpdateItem ProxiesTable')
+    expect(seen).toContain(`sqs:SendMessage ${capital(room)}DeadLetters`)
+    expect(seen).toContain('ssm:GetParameter tokens')
+  })
+
+  it('never said a secret', () => {
+    const lines = Object.values(functions).flatMap(({ deployed }) => deployed.lines)
+    expect(lines.length).toBeGreaterThan(10)
+    expect(lines.join('\n')).not.toContain('open-sesame')
+    expect(problems).toEqual([])
+  })
+})
+
+describe('template of a stage in an existing network', () => {
+  it.each(Object.keys(rules))('%s', async (name) => {
+    expect(await rules[name as keyof typeof rules](packaged.template, given)).toEqual([])
+  })
+})
