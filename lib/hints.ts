@@ -15,7 +15,10 @@ function cluesOf(trouble: Trouble, subject: Subject, config: Config): Clues {
   const name = place?.cluster ?? config.zones[zone ?? '']?.cluster
   const cluster = config.clusters[name ?? '']
   const { parameters } = config
-  const node = trouble.node ?? place?.node
+  const endpoints = cluster?.endpoints ?? []
+  // What went wrong on the way to a node names the endpoint, not the node.
+  const named = endpoints.find(({ url }) => trouble.message.includes(new URL(url).host))
+  const node = trouble.node ?? place?.node ?? named?.node
   const known: { [K in keyof Clues]?: Clues[K] | undefined } = {
     uid,
     // A clone's error is about the template, which is not what a hint is to change.
@@ -35,7 +38,7 @@ function cluesOf(trouble: Trouble, subject: Subject, config: Config): Clues {
     parameter: spec?.proxy.auth?.passwordParameter,
     parameterFile: 'file' in parameters ? parameters.file : undefined,
     tokenSource: cluster && sourcesText([cluster.token].flat()),
-    endpoint: (cluster?.endpoints.find((one) => one.node === node) ?? cluster?.endpoints[0])?.url,
+    endpoint: (named ?? endpoints.find((one) => one.node === node) ?? endpoints[0])?.url,
     port: spec?.proxy.port,
     seed,
     volume: trouble.volume,

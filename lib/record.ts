@@ -65,6 +65,8 @@ export const Row = z.object({
   since: Instant,
   /** Since when the step waits with a patience of its own: for a lock, for its place in a queue. Left out of `since` as well. */
   parkedAt: Instant.optional(),
+  /** Since when tasks of this step, each begun anew, have ended in nothing but transient errors. */
+  failingSince: Instant.optional(),
   dueAt: Instant,
   /** Until then a call of ours may still run unseen. Kept after it has passed: it tells that one ever might have, at this place. */
   unsettledUntil: Instant.optional(),

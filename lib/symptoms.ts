@@ -1,5 +1,5 @@
 import type { FailureCode } from './failure.ts'
-import { grantCommand } from './grant.ts'
+import { grantCommand, type Lack } from './grant.ts'
 
 /** What a failure tells of itself; lib/proxmox's ProxmoxError and our own Failure are such. */
 export type Trouble = {
@@ -356,33 +356,23 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
 }
 
 function forbidden(clues: Clues): string {
-  const { trouble, node, vmid, pool } = clues
+  const { trouble, node, vmid, pool, cluster } = clues
+  const { privilege, path, call } = trouble
+  const grant = (lack: Lack) => grantCommand(lack, { ...clues, tokenId: trouble.tokenId })
   // Source: pve-guest-common GuestHelpers.pm, which names a privilege that nobody should give away for a tag.
-  if (trouble.path === '/' && trouble.privilege === 'Sys.Modify') {
+  if (path === '/' && privilege === 'Sys.Modify') {
     return `the cluster keeps our tags for administrators: on any node \`pvesh set /cluster/options --user-tag-access user-allow=free\`, and take them out of registered-tags, ${redrive(clues)}`
   }
-  const lack = lackOf(clues)
-  if (lack) {
-    return `as root on any node \`${grantCommand(lack, { ...clues, tokenId: trouble.tokenId })}\` (roles as in docs/proxmox-setup.md), ${redrive(clues)}`
+  if (path !== undefined && privilege !== undefined) {
+    return `as root on any node \`${grant({ path, privilege })}\` (roles as in docs/proxmox-setup.md), ${redrive(clues)}`
   }
-  // Proxmox names a pool that is not there as if it were a privilege.
-  if (trouble.path?.startsWith('/pool/')) {
-    const grant = grantCommand(
-      { privilege: 'VM.Allocate', path: trouble.path },
-      { ...clues, tokenId: trouble.tokenId },
-    )
-    return `there is no pool ${pool}: as root on any node \`pveum pool add ${pool} && ${grant}\`, or correct clusters.${clues.cluster}.pool, ${redrive(clues)}`
+  // Of a pool, be it not there or not ours to clone into, Proxmox does not say what is missing. Source: qemu-server API2/Qemu.pm clone_vm.
+  if (path?.startsWith('/pool/') || call?.endsWith('/clone')) {
+    const access = grant({ path: `/pool/${pool}`, privilege: 'VM.Allocate' })
+    return `as root on any node \`pveum pool add ${pool}\` if there is no such pool (or correct clusters.${cluster}.pool), and \`${access}\` (roles as in docs/proxmox-setup.md), ${redrive(clues)}`
   }
   const back = `\`pvesh set /pools/${pool} --vms ${vmid}\``
   return `is VM ${vmid} still in the pool? On node ${node} ${back} puts it back; else give the token the privileges of docs/proxmox-setup.md, ${redrive(clues)}`
-}
-
-function lackOf({ trouble, pool }: Clues): { privilege: string; path: string } | undefined {
-  const { privilege, path, call } = trouble
-  if (privilege !== undefined && path !== undefined) return { privilege, path }
-  // Of a clone into a pool, Proxmox does not say what is missing. Source: qemu-server API2/Qemu.pm clone_vm.
-  if (call?.endsWith('/clone')) return { privilege: 'VM.Allocate', path: `/pool/${pool}` }
-  return undefined
 }
 
 /** Proxmox names the storage that it means. */

@@ -50,7 +50,7 @@ export function createTurn(options: TurnOptions): Turn {
     const outcome = result instanceof Error ? asOutcome(row, result) : result
     try {
       if (!outcome) return await again(row, asFailing(result), token, delivery)
-      const timed = parked(afterOutage(row), outcome)
+      const timed = faltering(row, parked(afterOutage(row), outcome), outcome)
       return await carryOut(timed, inTime(timed, outcome), token)
     } catch (error) {
       if (error instanceof LostRace) throw error
@@ -70,7 +70,7 @@ export function createTurn(options: TurnOptions): Turn {
       const cap = code === 'VmLocked' ? { capSeconds: LOCK_CAP_SECONDS } : {}
       return wait(message, WAIT_SECONDS, cap)
     }
-    const firstAt = row.problem?.firstAt ?? now()
+    const firstAt = row.failingSince ?? row.problem?.firstAt ?? now()
     if (now() - firstAt <= retryWindowSeconds(code, options.retryWindowSeconds) * 1000) return undefined
     const since = new Date(firstAt).toISOString()
     return fail(
@@ -96,6 +96,14 @@ export function createTurn(options: TurnOptions): Turn {
     return patched(row, { parkedAt: undefined, since: since + (now() - parkedAt) })
   }
 
+  /** That a task could be begun again is no progress yet: the stretch of its failures goes on until the step says something else. */
+  function faltering(before: Row, row: Row, outcome: Outcome): Row {
+    const { problem } = before
+    const firstAt = before.failingSince ?? (problem?.permanent ? undefined : problem?.firstAt)
+    const isOfTask = outcome.kind === 'task' || (outcome.kind === 'wait' && row.task?.step === row.step)
+    return patched(row, { failingSince: isOfTask ? firstAt : undefined })
+  }
+
   function inTime(row: Row, outcome: Outcome): Outcome {
     if (outcome.kind !== 'wait' && outcome.kind !== 'task') return outcome
     const rules = row.step === undefined ? undefined : cycle.rules(row.step)
@@ -105,7 +113,11 @@ export function createTurn(options: TurnOptions): Turn {
     const waited = (now() - from) / 1000
     if (waited <= cap) return outcome
     const { code, hint } = rules?.late ?? { code: 'StepTimedOut' as const, hint: undefined }
-    return fail(code, `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`, hint)
+    const reason = `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`
+    const cause = row.failingSince === undefined ? undefined : row.ended?.code
+    if (cause === undefined) return fail(code, reason, hint)
+    const told = `${reason}; its tasks ended with ${cause}`
+    return fail(code, told, options.hint?.({ code: cause, message: told }, row) ?? hint)
   }
 
   async function carryOut(row: Row, outcome: Outcome, token: string): Promise<Decided> {
@@ -156,6 +168,7 @@ export function createTurn(options: TurnOptions): Turn {
         placedOn,
         since: now(),
         parkedAt: undefined,
+        failingSince: undefined,
         timeline: timelineOf(row, step, now()),
       }),
       delaySeconds,
