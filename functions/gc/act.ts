@@ -57,6 +57,8 @@ function perform(action: Action, hands: Hands): Promise<Deed> {
       return sweepSeed(action, hands)
     case 'sweep disk':
       return sweepDisk(action, hands)
+    case 'show disk':
+      return showDisk(action, hands)
     case 'free claim':
       return freeClaim(action, hands)
   }
@@ -114,14 +116,30 @@ async function sweepSeed(action: Of<'sweep seed'>, { inventory, vmsOf }: Hands):
   return done
 }
 
-async function sweepDisk(action: Of<'sweep disk'>, { inventory, vmsOf }: Hands): Promise<Deed> {
+async function sweepDisk(action: Of<'sweep disk'>, { inventory, vmsOf, listed }: Hands): Promise<Deed> {
   const { cluster, node, storage, volume, vmid, uid } = action
   const vms = vmsOf(cluster)
   if (!vms) return overtaken('its cluster is not configured')
   if (isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
-  if (!(await vms.isFree(vmid))) return overtaken(`${vmid} is held again`)
+  if (!(await vms.isFree(vmid))) {
+    const held = overtaken(`${vmid} is held`)
+    return listed(cluster, vmid) ? held : { ...held, warning: hidden(cluster, vmid, uid, node) }
+  }
   await vms.deleteVolume({ node, storage, volume })
   return done
+}
+
+async function showDisk(action: Of<'show disk'>, { vmsOf }: Hands): Promise<Deed> {
+  const { cluster, node, volume, vmid } = action
+  if (!(await vmsOf(cluster)?.isFree(vmid))) return overtaken('it is of a VM that our token may not see')
+  const warning: Warning = {
+    code: 'StrayDisk',
+    cluster,
+    vmid,
+    text: `the disk ${volume} on ${node} carries the number ${vmid}, which nothing holds, and it is not known to be ours`,
+    hint: `${vmid} is not given to a proxy while it lies there. If nobody needs it: on node ${node}, \`pvesm free ${volume}\``,
+  }
+  return { ...done, warning }
 }
 
 async function freeClaim(action: Of<'free claim'>, hands: Hands): Promise<Deed> {

@@ -1,11 +1,12 @@
 import type { Suspect } from '../../lib/suspects.ts'
 import { type Finding, type Scene, silence } from './finding.ts'
 import { inRange } from './rules.ts'
-import { type ClusterView, isLive, onNode, placeOf, type Shelf } from './world.ts'
+import { type ClusterView, isLive, onNode, placeOf } from './world.ts'
 
 /**
  * Disks of numbers at which no VM is. Only one that is known to have been ours is deleted: its number is still claimed by an
- * owner that is gone, or the life cycle that could not delete it has said so. Any other may be someone's data.
+ * owner that is gone, or the life cycle that could not delete it has said so. Any other may be someone's data, or of a VM
+ * that our token cannot see.
  */
 export function findDisks(cluster: ClusterView, scene: Scene): Finding[] {
   const present = new Set(cluster.vms.map(({ vmid }) => vmid))
@@ -26,7 +27,15 @@ export function findDisks(cluster: ClusterView, scene: Scene): Finding[] {
       const where = { cluster: cluster.name, node: shelf.node, storage: shelf.storage, volume: volid }
       const judged =
         uid === undefined
-          ? { warning: strayDisk(volid, vmid, shelf, cluster.name) }
+          ? {
+              action: {
+                kind: 'show disk' as const,
+                cluster: cluster.name,
+                node: shelf.node,
+                volume: volid,
+                vmid,
+              },
+            }
           : { action: { kind: 'sweep disk' as const, ...where, vmid, uid }, ...silence(cluster) }
       return [
         {
@@ -51,11 +60,3 @@ function notedDisks(cluster: string, { suspects }: Scene): ReadonlyMap<string, S
   const disks = [...suspects.values()].filter((one) => one.kind === 'disk' && one.cluster === cluster)
   return Map.groupBy(disks, ({ volume = '' }) => volume)
 }
-
-const strayDisk = (volid: string, vmid: number, { node }: Shelf, cluster: string) => ({
-  code: 'StrayDisk' as const,
-  cluster,
-  vmid,
-  text: `the disk ${volid} on ${node} carries the number ${vmid} of our range, and no VM that our token can see`,
-  hint: `${vmid} is not given to a proxy while it lies there. If nobody needs it: on node ${node}, \`pvesm free ${volid}\``,
-})

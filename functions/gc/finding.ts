@@ -30,6 +30,8 @@ export type Action =
       vmid: number
       uid: string
     }
+  /** Nobody known to us owned it: shown to a person where nothing holds its number. */
+  | { kind: 'show disk'; cluster: string; node: string; volume: string; vmid: number }
   /** A reservation whose owner is gone, or is not where such a one is needed. */
   | { kind: 'free claim'; cluster: string; partition: string; sort: string; owner: string; vmid?: number }
 

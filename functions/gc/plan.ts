@@ -1,7 +1,7 @@
 import type { Suspect } from '../../lib/suspects.ts'
 import { findClaims } from './find-claims.ts'
 import { findDisks } from './find-disks.ts'
-import { findRows } from './find-rows.ts'
+import { type FoundRows, findRows } from './find-rows.ts'
 import { findSeeds } from './find-seeds.ts'
 import { findVms } from './find-vms.ts'
 import type { Action, Finding, Scene, Warning } from './finding.ts'
@@ -28,8 +28,8 @@ export type Plan = {
 
 /** A queue that is far behind looks like lost messages: then gc must not fill it further. */
 const MOST_KICKS = 100
-/** Each costs calls of Proxmox; what is left over waits for the next run. */
-const MOST_CLAIMS = 200
+/** What deletes nothing costs calls of Proxmox all the same; what is left over waits for the next run. */
+const MOST_PROOFS = 200
 const KEEP_FROM_SECONDS = 7 * 86_400
 
 /** Compares what the tables say with what there is; touches nothing, and the same world gives the same plan. */
@@ -88,18 +88,19 @@ function judge(finding: Finding, { suspects, rules, world }: Scene): Judged {
   return { finding, verdict: 'due', since, why: '' }
 }
 
+const isGentle = ({ action }: Planned) => action.kind === 'free claim' || action.kind === 'show disk'
+const oldestFirst = (a: Planned, b: Planned) => a.since - b.since
+
 /** No more deletions than one run may start, those that are due the longest first. */
-function braked(due: readonly Planned[], late: ReturnType<typeof findRows>, { maxDeletions }: Rules) {
-  const isClaim = ({ action }: Planned) => action.kind === 'free claim'
+function braked(due: readonly Planned[], late: FoundRows, { maxDeletions }: Rules) {
   const expiries = late.expiries.map((action) => ({ action, since: action.expiresAt }))
-  const deletions = [...due.filter((one) => !isClaim(one)), ...expiries].sort((a, b) => a.since - b.since)
+  const deletions = [...due.filter((one) => !isGentle(one)), ...expiries].sort(oldestFirst)
   const kicks = late.kicks.map((action) => ({ action, since: action.dueAt }))
-  const claims = due.filter(isClaim).sort((a, b) => a.since - b.since)
   return {
     actions: [
       ...kicks.slice(0, MOST_KICKS),
       ...deletions.slice(0, maxDeletions),
-      ...claims.slice(0, MOST_CLAIMS),
+      ...due.filter(isGentle).sort(oldestFirst).slice(0, MOST_PROOFS),
     ],
     heldBack: Math.max(0, deletions.length - maxDeletions),
   }

@@ -11,8 +11,8 @@ import { type Lab, type LabOptions, openLab } from './lab.ts'
 export type GcLab = Lab & {
   /** One run of gc, on the lab's clock. */
   gc(dryRun?: boolean): Promise<Report>
-  /** … by ports of one's own: to count them, or to die between them. */
-  gcWith(interpose: (ports: GcPorts) => GcPorts): () => Promise<Report>
+  /** … begun, and not waited for; by ports of one's own to count what it does, or to die in between. */
+  beginGc(options?: { dryRun?: boolean; interpose?: (ports: GcPorts) => GcPorts }): Promise<Report>
   reports: Report[]
   admin: Provider
   /** Settles a promise, moving the clock on. */
@@ -82,7 +82,7 @@ export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
     const abort = new AbortController()
     const called = lab.clock.after(55_000, () => abort.abort())
     const invocation = { signal: abort.signal, mutateUntilMs: now() + 53_000 }
-    return on(gc({ dryRun }, invocation)).finally(called)
+    return gc({ dryRun }, invocation).finally(called)
   }
 
   async function finished(started: Promise<string | undefined>): Promise<void> {
@@ -102,8 +102,9 @@ export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
     admin,
     on,
     finished,
-    gc: (dryRun = false) => run(createGc(ports), dryRun),
-    gcWith: (interpose) => () => run(createGc(interpose(ports)), false),
+    gc: (dryRun = false) => on(run(createGc(ports), dryRun)),
+    beginGc: ({ dryRun = false, interpose = (same: GcPorts) => same } = {}) =>
+      run(createGc(interpose(ports)), dryRun),
     grace: () => lab.clock.advance(GRACE_MS),
   }
 }
