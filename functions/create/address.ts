@@ -4,7 +4,7 @@ import { pickAddress } from '../../lib/pick-address.ts'
 import { type AgentInterface, isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
-import { madeAgain } from './gone.ts'
+import { madeAgain, startedAgain } from './gone.ts'
 import type { Deps } from './steps.ts'
 
 type Addressing = RowOf['address'] & Moment
@@ -29,6 +29,7 @@ export async function address(
     if (sight.kind === 'gone') return madeAgain(row)
     // Ours and visible, so what is forbidden is the asking.
     if (error.code === 'Forbidden') throw error
+    if (error.code === 'NotRunning') return startedAgain(row, sight.vm.node)
     return next('start', { place: { ...place, node: sight.vm.node } })
   } finally {
     await claims.freeAgentTurn(place.cluster, place.node, uid)

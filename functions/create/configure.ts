@@ -3,7 +3,7 @@ import { isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
 import { changes, templateFault } from './changes.ts'
-import { madeAgain } from './gone.ts'
+import { madeAgain, seededAgain } from './gone.ts'
 import type { Deps } from './steps.ts'
 
 const GIB = 1024 ** 3
@@ -35,6 +35,7 @@ export async function configure(
     })
     if (change) await vms.configure(vm, { ...change, digest })
   } catch (error) {
+    if (isProxmoxError(error, 'VolumeMissing') && error.volume === row.seed) return seededAgain(row, vm.node)
     if (isProxmoxError(error, 'DigestMismatch'))
       return wait('the configuration was changed by another meanwhile', 1)
     throw error

@@ -1,7 +1,7 @@
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
-import { madeAgain } from './gone.ts'
+import { madeAgain, seededAgain } from './gone.ts'
 import type { Deps } from './steps.ts'
 
 const BROKEN = new Set(['io-error', 'internal-error', 'guest-panicked'])
@@ -22,10 +22,6 @@ export async function start(
     return fail('VmBroken', `VM ${vm.vmid} is in state ${qmp}`, hint)
   }
   if (qmp !== 'stopped') return wait(`VM ${vm.vmid} is in state ${qmp}`, 3)
-  if (row.ended?.step === 'start' && row.ended.code === 'VolumeMissing') {
-    if (row.lookedAgain >= 3)
-      return fail('VolumeMissing', `the seed ${row.seed} vanishes each time it is uploaded`)
-    return next('seed', { lookedAgain: row.lookedAgain + 1, place: { ...row.place, node: vm.node } })
-  }
+  if (row.ended?.step === 'start' && row.ended.code === 'VolumeMissing') return seededAgain(row, vm.node)
   return task(await vms.start(vm), 'starting')
 }

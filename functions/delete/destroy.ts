@@ -31,8 +31,11 @@ export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
     })
   }
   try {
-    // One offline storage makes Proxmox fail after the disks are gone: then once more without looking for strays.
+    // One offline storage makes Proxmox fail: then once more without looking for strays. But not while it is our own
+    // that is away, which this look tells: its disk would stay behind.
     const unreferencedDisks = !(row.ended?.step === 'destroy' && row.ended.code === 'StorageOffline')
+    const { storage } = place
+    if (!unreferencedDisks && storage !== '') await vms.volumesOf({ node: vm.node, storage, vmid: vm.vmid })
     return task(await vms.destroy(vm, { unreferencedDisks }), `destroying ${vm.vmid} on ${vm.node}`)
   } catch (error) {
     if (isProxmoxError(error, 'Running')) return next('stop')
