@@ -21,6 +21,7 @@ import { type Deployed, deploy } from './deployed.ts'
 import { type Packaged, packageStage } from './package.ts'
 import { serveParameters } from './parameter-store.ts'
 import { type Recorder, record, type Seen } from './recorder.ts'
+import { functions as declared, roomOf } from './rules/functions.ts'
 import { rules } from './rules/index.ts'
 import { granted } from './rules/roles.ts'
 import type { Given } from './rules/rule.ts'
@@ -76,7 +77,10 @@ beforeAll(async () => {
     ]),
   )
   opened.push(() => parameters.close())
-  for (const room of Object.keys(sources)) functions[room] = await start(room, parameters.url)
+  for (const [, resource] of declared(packaged.template)) {
+    const room = roomOf(resource)
+    functions[room] = await start(room, parameters.url)
+  }
 
   const client = new SQSClient({ endpoint: emulators.endpoints.sqs, region: REGION, credentials })
   opened.push(() => client.destroy())
@@ -274,6 +278,22 @@ describe('packaged bundles', () => {
     expect(vms).not.toContain('bundled')
   })
 
+  it('find in a scheduled run of gc that nothing is left over', async () => {
+    const { Properties } = packaged.template.Resources.GcSchedule ?? {}
+    const report = await functions.gc?.deployed.invoke(JSON.parse(Properties?.Target.Input))
+    expect(report).toMatchObject({
+      dryRun: false,
+      actions: [],
+      warnings: [],
+      looked: { silentNodes: 0, rows: 1 },
+    })
+    const pattern = packaged.template.Resources.GcRuns?.Properties.FilterPattern
+    const message = /^\{ \$\.message = "(\w+)" \}$/.exec(pattern)?.[1]
+    await vi.waitFor(() =>
+      expect(functions.gc?.deployed.lines.map((line) => JSON.parse(line).message)).toContain(message),
+    )
+  })
+
   it.each(Object.keys(sources))('called nothing that the role of %s does not allow', (room) => {
     const seen = new Set(seenBy(room).map(inTemplate))
     const role = target(packaged.template.Resources[`${capital(room)}LambdaFunction`]?.Properties.Role) ?? ''
@@ -282,6 +302,13 @@ describe('packaged bundles', () => {
     expect(seen).toContain('dynamodb:UpdateItem ProxiesTable')
     expect(seen).toContain(`sqs:SendMessage ${capital(room)}DeadLetters`)
     expect(seen).toContain('ssm:GetParameter tokens')
+  })
+
+  it('called nothing that the role of gc does not allow', () => {
+    const seen = new Set(seenBy('gc').map(inTemplate))
+    const grants = granted(packaged.template, 'GcRole', given)
+    expect([...seen].filter((call) => !grants.has(call))).toEqual([])
+    expect(seen).toContain('dynamodb:Scan ProxiesTable')
   })
 
   it('never said a secret', () => {

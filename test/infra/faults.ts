@@ -365,6 +365,16 @@ export const faults: Fault[] = [
     says: 'everyFunctionAlarms: no alarm on throttles of CreateLambdaFunction',
   },
   {
+    title: 'orphans that nobody hears of',
+    plant: remove('Orphans'),
+    says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: orphans',
+  },
+  {
+    title: 'an alarm on a metric of ours that no filter makes',
+    plant: remove('GcRuns'),
+    says: 'alarmsWatchRealMetrics: GcNotRun: nobody publishes egress-example GcRuns',
+  },
+  {
     title: 'a dashboard of nothing',
     plant: (resources) => {
       const body = properties(resources, 'Dashboard').DashboardBody
@@ -407,6 +417,39 @@ export const faults: Fault[] = [
     title: 'no way to SQS',
     plant: remove('SqsEndpoint'),
     says: 'awsIsReachedWithoutTheInternet: no interface endpoint leads to sqs',
+  },
+
+  // schedules
+  {
+    title: 'a function that nothing starts',
+    plant: remove('GcSchedule'),
+    says: 'everyFunctionIsStartedBySomething: nothing starts GcLambdaFunction',
+  },
+  {
+    title: 'a scheduled function that may overlap itself',
+    plant: drop('GcLambdaFunction', 'ReservedConcurrentExecutions'),
+    says: 'scheduledFunctionsRunOnceAtATime: GcLambdaFunction may run several times at once',
+  },
+  {
+    title: 'starts that pile up',
+    plant: (resources) => {
+      delete properties(resources, 'GcSchedule').Target.RetryPolicy
+    },
+    says: 'scheduledFunctionsRunOnceAtATime: GcSchedule makes up for starts that are past',
+  },
+  {
+    title: 'a schedule that may not start its function',
+    plant: allow('SchedulerRole', 'Start', (start) => {
+      start.Resource = [{ 'Fn::GetAtt': ['CreateLambdaFunction', 'Arn'] }]
+    }),
+    says: 'schedulesMayStartTheirFunctions: SchedulerRole may not start GcLambdaFunction',
+  },
+  {
+    title: 'a schedule that may start more',
+    plant: allow('SchedulerRole', 'Start', (start) => {
+      start.Resource.push({ 'Fn::GetAtt': ['CreateLambdaFunction', 'Arn'] })
+    }),
+    says: 'schedulesMayStartNothingElse: SchedulerRole may lambda:InvokeFunction CreateLambdaFunction',
   },
 
   // roles

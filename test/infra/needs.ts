@@ -23,7 +23,19 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
     QueryCommand: { action: 'dynamodb:Query', on: ['ClaimsTable', 'ClaimsTable/index/byOwner'] },
   },
-  'lib/suspects.ts': { PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] } },
+  'lib/suspects.ts': {
+    PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
+    UpdateCommand: { action: 'dynamodb:UpdateItem', on: ['ClaimsTable'] },
+    DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
+  },
+  'lib/inventory.ts': {
+    GetCommand: { action: 'dynamodb:GetItem', on: ['ProxiesTable'] },
+    ScanCommand: { action: 'dynamodb:Scan', on: ['ProxiesTable', 'ClaimsTable'] },
+  },
+  'lib/reports.ts': {
+    GetCommand: { action: 'dynamodb:GetItem', on: ['ClaimsTable'] },
+    PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
+  },
   'lib/queue.ts': {
     SendMessageCommand: { action: 'sqs:SendMessage', on: ['CreateQueue', 'DeleteQueue', 'own:DeadLetters'] },
     ChangeMessageVisibilityCommand: { action: 'sqs:ChangeMessageVisibility', on: ['own:Queue'] },
@@ -37,6 +49,12 @@ const NEVER: Record<string, Record<string, string>> = {
   create: { 'dynamodb:DeleteItem ProxiesTable': 'userData goes with the tombstone, which `release` makes' },
   delete: {
     'dynamodb:Query ProxiesTable/index/byNode': 'only `reserve` counts',
+    'ssm:GetParameter passwords': 'only `seed` reads the password of a proxy',
+  },
+  gc: {
+    'dynamodb:Query ClaimsTable/index/byOwner': 'it reads all claims anyway',
+    'sqs:SendMessage GcDeadLetters': 'it has no queue',
+    'sqs:ChangeMessageVisibility GcQueue': 'it has no queue',
     'ssm:GetParameter passwords': 'only `seed` reads the password of a proxy',
   },
 }

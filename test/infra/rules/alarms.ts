@@ -122,6 +122,19 @@ export const everyFunctionAlarms: Rule = (template) => {
   })
 }
 
+/** What only an alarm on our own metrics can say, and the metric it watches. */
+const OWN = { GcRuns: 'gc not run', GcOrphans: 'orphans' }
+
+export const whatTheScheduledFunctionsFindAlarms: Rule = (template) =>
+  Object.entries(OWN)
+    .filter(
+      ([metric]) =>
+        !alarms(template).some(([, alarm]) =>
+          metricsOf(alarm).some(({ MetricName }) => MetricName === metric),
+        ),
+    )
+    .map(([, what]) => `no alarm for: ${what}`)
+
 /** Every metric row of the dashboard: `[namespace, name, dimension, value]`, a dot for what stands above it. */
 export const theDashboardShowsRealMetrics: Rule = (template) => {
   const [dashboard] = ofType(template, 'AWS::CloudWatch::Dashboard')

@@ -5,6 +5,7 @@ import * as network from './network.ts'
 import * as queues from './queues.ts'
 import * as roles from './roles.ts'
 import type { Given } from './rule.ts'
+import * as schedules from './schedules.ts'
 import * as specification from './specification.ts'
 import * as tables from './tables.ts'
 import * as topics from './topics.ts'
@@ -24,5 +25,6 @@ export const rules = {
   ...alarms,
   ...network,
   ...ofRoles,
+  ...schedules,
 } satisfies Record<string, AnyRule>
 export type RuleName = keyof typeof rules

@@ -136,7 +136,7 @@ export const nothingIsAllowedOnEverything: Rule = (template) => {
 }
 
 /** The interfaces are Lambda's to make. A function that was taken over must not get itself another network. */
-export const codeCannotTouchItsNetwork: Rule = (template) =>
+export const codeCannotTouchItsNetwork: Rule = (template, { stage }) =>
   functions(template).flatMap(([name, resource]) => {
     const statements = statementsOf(template, roleOf(resource))
     const allowed = statements
@@ -147,8 +147,7 @@ export const codeCannotTouchItsNetwork: Rule = (template) =>
     const denied = statements
       .filter(
         ({ Effect, Condition }) =>
-          Effect === 'Deny' &&
-          JSON.stringify(Condition).includes(`:function:${resource.Properties.FunctionName}"`),
+          Effect === 'Deny' && JSON.stringify(Condition).includes(`:function:egress-${stage}-*"`),
       )
       .flatMap(({ Action }) => list(Action))
     return [
