@@ -1,4 +1,4 @@
-import { type DynamoDBDocumentClient, paginateQuery, QueryCommand } from '@aws-sdk/lib-dynamodb'
+import { type DynamoDBDocumentClient, GetCommand, paginateQuery, QueryCommand } from '@aws-sdk/lib-dynamodb'
 import { type Phase, Row } from './record.ts'
 
 /** How many rows are placed on a node, by index: a moment behind the truth, which is good enough for spreading. */
@@ -41,6 +41,15 @@ export const rowsInPhase =
     const rows: Row[] = []
     for await (const { Items: items = [] } of pages) rows.push(...items.map((item) => Row.parse(item)))
     return rows
+  }
+
+/** One row as it stands now; undefined when no event about it was ever judged. */
+export const rowNow =
+  (client: DynamoDBDocumentClient, table: string) =>
+  async (uid: string): Promise<Row | undefined> => {
+    const get = new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true })
+    const { Item: item } = await client.send(get)
+    return item?.phase === undefined ? undefined : Row.parse(item)
   }
 
 /** VMIDs of a cluster that are claimed, by whomever. */

@@ -11,21 +11,26 @@ export type Reports<R extends { startedAt: string }> = {
 // Named part of the condition. ISO 8601 in UTC sorts as text.
 const noneOrOlder = 'attribute_not_exists(#startedAt) OR #startedAt <= :startedAt'
 
-/** One item of the table of claims a function, in a partition that no claim is in. */
+/** So long after its last run a report goes: what it tells of may not be there any more. */
+const KEPT_SECONDS = 30 * 86_400
+
+/** One item of the table of claims for each kind of report, in a partition that no claim is in. */
 export function createReports<R extends { startedAt: string }>(options: {
   client: DynamoDBDocumentClient
   table: string
   partition: 'gc-report' | 'check-report'
+  sort?: string
 }): Reports<R> {
-  const { client, table, partition } = options
-  const key = { partition, sort: 'latest' }
+  const { client, table, partition, sort = 'latest' } = options
+  const key = { partition, sort }
   return {
     async save(report) {
+      const purgeAt = Math.floor(Date.parse(report.startedAt) / 1000) + KEPT_SECONDS
       await conditional(client, { table, key }, () =>
         client.send(
           new PutCommand({
             TableName: table,
-            Item: { ...key, startedAt: report.startedAt, report },
+            Item: { ...key, startedAt: report.startedAt, report, purgeAt },
             ConditionExpression: noneOrOlder,
             ExpressionAttributeNames: { '#startedAt': 'startedAt' },
             ExpressionAttributeValues: { ':startedAt': report.startedAt },

@@ -1,0 +1,153 @@
+import type { Config } from '../../lib/config.ts'
+import { markLine, markOf } from '../../lib/mark.ts'
+import { HOLD_TAG } from '../../lib/names.ts'
+import type { Place, Row } from '../../lib/record.ts'
+import type { Finding } from './event.ts'
+import { about, type Verdict } from './finding.ts'
+import type { Sight } from './sight.ts'
+
+/** What is to become of a ready proxy: taken up again at `start`, or at `stop` and so made anew. */
+export type Reaction = 'start' | 'stop'
+
+export type Drift = {
+  /** Counted as one of these. */
+  state: 'fine' | 'drifted' | 'unknown'
+  finding?: Finding
+  reaction?: Reaction
+  /** Rounds in a row in which it did not answer; 0 when it did, undefined when that is not known. */
+  silentRounds?: number
+}
+
+/** States of QEMU that no start gets a VM out of. */
+const BROKEN = new Set(['io-error', 'internal-error', 'guest-panicked'])
+
+/** What a sight says of a ready proxy, and what is done about it by the policy of the configuration. Pure. */
+export function judgeDrift(
+  row: Row & { place: Place },
+  sight: Sight,
+  { config, silentBefore }: { config: Pick<Config, 'check' | 'deployment'>; silentBefore: number },
+): Drift {
+  const { place, uid } = row
+  const node = sight.kind === 'vm' ? sight.node : place.node
+  const say = about({ target: 'proxy', where: uid, node })
+  if (sight.kind === 'unknown') return unknown(say.warn('Unknown', `VM ${place.vmid}: ${sight.reason}`))
+  if (sight.kind === 'hidden') return { state: 'drifted', finding: hidden(place, say) }
+  if (sight.kind === 'gone') {
+    const text = `VM ${place.vmid} is gone, ${sight.instead} is at its number: it is made anew`
+    return { state: 'drifted', finding: say.warn('Gone', text), reaction: 'stop' }
+  }
+  const drift = judgeVm(row, sight, say, { config, silentBefore })
+  return sight.held ? leftAlone(drift, place, say) : drift
+}
+
+const unknown = (finding: Finding): Drift => ({ state: 'unknown', finding })
+
+/** With a token of a pool, our VM outside it looks like another's at its number, so nothing is done. */
+function hidden({ vmid }: Place, say: Verdict): Finding {
+  const text = `something holds the number ${vmid} that our token may not see: our VM outside its pool, or another’s`
+  return say.fail(
+    'Hidden',
+    text,
+    `qm config ${vmid}; if it bears our mark: pveum pool modify <pool> --vms ${vmid}`,
+  )
+}
+
+/** Whoever put the tag there knows what they do: what drifted is said, and nothing is done. */
+function leftAlone(drift: Drift, { vmid }: Place, say: Verdict): Drift {
+  const { reaction: _, finding, ...rest } = drift
+  const tag = `VM ${vmid} is tagged ${HOLD_TAG}, so it is left alone`
+  if (!finding || finding.level === 'ok') return { ...rest, finding: say.note('Held', tag) }
+  return { ...rest, finding: say.warn('Held', `${finding.text}; ${tag}`) }
+}
+
+type VmSight = Sight & { kind: 'vm' }
+type By = { config: Pick<Config, 'check' | 'deployment'>; silentBefore: number }
+
+function judgeVm(row: Row & { place: Place }, sight: VmSight, say: Verdict, by: By): Drift {
+  const { vmid } = row.place
+  const { owner, lock, status } = sight
+  // Snapshots, backups and migrations stop and start VMs themselves, and take their lock away when they are done.
+  if (lock !== undefined && lock !== 'suspended')
+    return unknown(say.warn('Locked', `VM ${vmid} is locked (${lock}): a task is at work on it`))
+  if (owner === 'doubtful') return { state: 'drifted', finding: doubtful(row, sight, say, by) }
+  if (!status.running) return judgeStill(row, sight, say, by)
+  if (owner === 'unmarked') {
+    const text = `VM ${vmid} lost its mark; name and seed prove it ours, so it is written again`
+    return { state: 'drifted', finding: say.warn('MarkLost', text), reaction: 'start' }
+  }
+  return judgeAnswer(row, sight, say, by)
+}
+
+function doubtful(row: Row & { place: Place }, { node }: VmSight, say: Verdict, { config }: By): Finding {
+  const { vmid } = row.place
+  const mark = markOf(row, config.deployment)
+  const line = mark ? `; if it is ours, put this line into its notes: ${markLine(mark)}` : ''
+  const text = `VM ${vmid} bears no mark, and name and seed do not both prove it ours, so it is not touched`
+  return say.fail('MarkDoubtful', text, `qm config ${vmid} # on ${node}${line}`)
+}
+
+/** A VM that does not run. */
+function judgeStill(
+  row: Row & { place: Place },
+  { status, node }: VmSight,
+  say: Verdict,
+  { config }: By,
+): Drift {
+  const { vmid } = row.place
+  const { stopped } = config.check
+  if (status.qmp === 'stopped') {
+    const line = `qm start ${vmid} # on ${node}`
+    if (stopped === 'report')
+      return { state: 'drifted', finding: say.warn('Stopped', `VM ${vmid} is stopped`, line) }
+    const text = `VM ${vmid} is stopped: it is ${stopped === 'start' ? 'started again' : 'made anew'}`
+    return {
+      state: 'drifted',
+      finding: say.warn('Stopped', text),
+      reaction: stopped === 'start' ? 'start' : 'stop',
+    }
+  }
+  if (BROKEN.has(status.qmp)) {
+    const line = `qm stop ${vmid} # on ${node}, once its storage is in order; the next round starts it`
+    const text = `VM ${vmid} is in state ${status.qmp}`
+    if (stopped !== 'replace') return { state: 'drifted', finding: say.fail('Broken', text, line) }
+    return { state: 'drifted', finding: say.warn('Broken', `${text}: it is made anew`), reaction: 'stop' }
+  }
+  const text = `VM ${vmid} is in state ${status.qmp}: somebody paused it, or it is about to run`
+  return unknown(say.warn('Paused', text, `qm resume ${vmid} # on ${node}`))
+}
+
+function judgeAnswer(
+  row: Row & { place: Place },
+  { probe, addresses, node }: VmSight,
+  say: Verdict,
+  { config, silentBefore }: By,
+): Drift {
+  const { place, address = '', endpoint = '' } = row
+  // A guest without any address is about to get one, or silent, which shows by itself.
+  if (addresses?.length && !addresses.includes(address)) {
+    const text = `VM ${place.vmid} is at ${addresses.join(', ')}, no longer at ${address}: it is looked at anew`
+    return { state: 'drifted', finding: say.warn('AddressChanged', text), reaction: 'start', silentRounds: 0 }
+  }
+  if (!probe || probe.kind === 'answers') return { state: 'fine', silentRounds: 0 }
+  if (probe.kind === 'refuses') {
+    const text = `the proxy at ${endpoint} turns us away: ${probe.detail}`
+    const secret = row.spec?.proxy.auth?.passwordParameter
+    const asked = secret === undefined ? '' : ` and ${secret} in the store of passwords`
+    const line = `compare verify.probeFrom in the configuration${asked} with what it was made with; then publish it with a higher generation`
+    return { state: 'drifted', finding: say.warn('TurnedAway', text, line), silentRounds: 0 }
+  }
+  const { silent, silentRounds: most } = config.check
+  const silentRounds = silentBefore + 1
+  const text = `the proxy at ${endpoint} has not answered for ${silentRounds} round${silentRounds === 1 ? '' : 's'}: ${probe.detail}`
+  if (silentRounds < most) return { state: 'drifted', finding: say.warn('Silent', text), silentRounds }
+  if (silent === 'replace') {
+    return {
+      state: 'drifted',
+      finding: say.warn('Silent', `${text}; it is made anew`),
+      reaction: 'stop',
+      silentRounds,
+    }
+  }
+  const line = `qm terminal ${place.vmid} # on ${node}; to make it anew, publish it with a higher generation`
+  return { state: 'drifted', finding: say.fail('Silent', text, line), silentRounds }
+}
