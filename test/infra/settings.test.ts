@@ -1,0 +1,170 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { stringify } from 'yaml'
+import { readSettings, receivesWithin, runtimeSettings } from '../../infra/settings.ts'
+import { Concurrency } from '../../infra/stage.ts'
+import { leaseMs } from '../../lib/function.ts'
+import { aConfig, aDocument } from '../lib/a-config.ts'
+
+const lab = aDocument().clusters.lab
+const cluster = (changes: object) => ({
+  clusters: { lab: { ...lab, token: { ssm: '/egress/test/token' }, ...changes } },
+})
+const onAws = { ...cluster({}), parameters: { ssm: true } }
+const existing = { existing: { subnetIds: ['subnet-0a1b2c3d'], securityGroupIds: ['sg-0a1b2c3d'] } }
+const vpn = {
+  vpcCidr: '10.20.0.0/16',
+  peerAddress: '203.0.113.10',
+  clusterCidrs: ['192.168.10.0/24'],
+  dynamodbPrefixListId: 'pl-66a5400f',
+}
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'egress-settings-'))
+  mkdirSync(join(folder, 'config'))
+  mkdirSync(join(folder, 'infra/stages'), { recursive: true })
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+function read(config: object, stage: object) {
+  writeFileSync(join(folder, 'config/test.yml'), stringify(aDocument({ ...onAws, ...config })))
+  writeFileSync(
+    join(folder, 'infra/stages/test.yml'),
+    stringify({ region: 'eu-central-1', network: existing, ...stage }),
+  )
+  return readSettings(folder, 'test')
+}
+
+const concurrency = Concurrency.parse({})
+
+describe('settings', () => {
+  it('keep messages hidden six times as long as a function may run, and the lease longer than that run', () => {
+    const config = aConfig({ timings: { functionTimeoutSeconds: 40, maxClockSkewSeconds: 120 } })
+    const { functionTimeoutSeconds, visibilitySeconds } = runtimeSettings(config, concurrency)
+    expect({ functionTimeoutSeconds, visibilitySeconds }).toEqual({
+      functionTimeoutSeconds: 40,
+      visibilitySeconds: 240,
+    })
+    expect(leaseMs(config)).toBe((40 + 30 + 120) * 1000)
+  })
+
+  it('count the receives of a window by the shortest pauses: a day takes about 590', () => {
+    expect(receivesWithin('Unreachable', 24 * 3600)).toBeGreaterThan(570)
+    expect(receivesWithin('Unreachable', 24 * 3600)).toBeLessThan(600)
+    expect(receivesWithin('Unreachable', 1)).toBe(2)
+  })
+
+  it('refuse a window of retries that a queue would cut short', () => {
+    const config = aConfig({ timings: { retryWindowSeconds: { Unreachable: 48 * 3600 } } })
+    expect(() => runtimeSettings(config, concurrency)).toThrow(
+      'timings.retryWindowSeconds.Unreachable: 172800 s can take 1000 receives or more',
+    )
+  })
+
+  it('name the parameters of tokens exactly, with or without a leading slash, and passwords by the deployment’s path', () => {
+    const settings = read(cluster({ token: [{ ssm: '/egress/test/token' }, { ssm: 'next' }] }), {})
+    const arn = (name: string) => ({
+      'Fn::Sub': `arn:\${AWS::Partition}:ssm:\${AWS::Region}:\${AWS::AccountId}:parameter/${name}`,
+    })
+    expect(settings.tokenParameters).toEqual([arn('egress/test/token'), arn('next')])
+    expect(settings.passwordParameters).toEqual([arn('egress/test/passwords/*')])
+  })
+
+  it('package the configuration and the certificates it names, and nothing else', () => {
+    const { packagedFiles } = read(cluster({ caFile: 'pve.pem' }), {})
+    expect(packagedFiles).toEqual(['config/test.yml', 'config/pve.pem'])
+  })
+
+  it.each([
+    [
+      'a token in a file',
+      cluster({ token: { file: 'token' } }),
+      'clusters.lab.token: got a file, wanted { ssm:',
+    ],
+    [
+      'passwords in a file',
+      { parameters: { file: 'parameters.yml' } },
+      'parameters: got a file, wanted { ssm: true }',
+    ],
+    [
+      'a certificate from elsewhere',
+      cluster({ caFile: '/etc/pve/pve-root-ca.pem' }),
+      'clusters.lab.caFile: got /etc/pve/',
+    ],
+  ])('refuse %s, which no function on AWS could read', (_, config, complaint) => {
+    expect(() => read(config, {})).toThrow(complaint)
+  })
+
+  it('take an existing network as it is', () => {
+    const { network, subnetIds, securityGroupIds } = read({}, {})
+    expect({ network, subnetIds, securityGroupIds }).toEqual({
+      network: 'existing',
+      subnetIds: ['subnet-0a1b2c3d'],
+      securityGroupIds: ['sg-0a1b2c3d'],
+    })
+  })
+
+  it('let out to the API and the proxies of each network, by the ports of the configuration', () => {
+    const config = {
+      ...cluster({ endpoints: [...lab.endpoints, { ...lab.endpoints[0], url: 'https://pve3.lan:443' }] }),
+      verify: { probeFrom: ['10.0.0.0/8'] },
+    }
+    const { vpn: made } = read(config, {
+      network: { vpn: { ...vpn, clusterCidrs: ['192.168.10.0/24', '192.168.20.0/24'] } },
+    })
+    const rules = made.egress.map(({ CidrIp, FromPort, ToPort }) => `${CidrIp} ${FromPort}-${ToPort}`)
+    expect(rules).toEqual([
+      '192.168.10.0/24 8006-8006',
+      '192.168.10.0/24 443-443',
+      '192.168.10.0/24 3128-3128',
+      '192.168.20.0/24 8006-8006',
+      '192.168.20.0/24 443-443',
+      '192.168.20.0/24 3128-3128',
+    ])
+    expect(Object.keys(made.routes)).toEqual(['VpnRoute1', 'VpnRoute2'])
+  })
+
+  it('let out to a range of ports where the stage says so', () => {
+    const { vpn: made } = read(
+      { verify: { probeFrom: ['10.20.0.0/16'] } },
+      { network: { vpn: { ...vpn, proxyPorts: { from: 3128, to: 3200 } } } },
+    )
+    expect(made.egress.map(({ FromPort, ToPort }) => [FromPort, ToPort])).toContainEqual([3128, 3200])
+  })
+
+  it.each([
+    ['no range admits the functions', { probeFrom: ['192.168.0.0/16'] }],
+    ['a range admits some of them only', { probeFrom: ['10.20.0.0/24'] }],
+  ])('refuse a VPC whose probes the proxies would turn away: %s', (_, verify) => {
+    const defaults = {
+      ...aDocument().defaults,
+      proxy: { protocol: 'http', port: 3128, allow: ['192.168.0.0/16'] },
+    }
+    expect(() => read({ verify, defaults }, { network: { vpn } })).toThrow('verify.probeFrom: got')
+    expect(() => read({ verify: { ...verify, probe: 'none' }, defaults }, { network: { vpn } })).not.toThrow()
+  })
+
+  it('complain of everything in a stage file at once, by path', () => {
+    const stage = {
+      region: 'frankfurt',
+      concurrency: { create: 1 },
+      logRetentionDays: 31,
+      network: { vpn: { ...vpn, dynamodbPrefixListId: 'dynamodb', clusterCidrs: [] } },
+      reservedConcurrency: 5,
+    }
+    expect(() => read({}, stage)).toThrow(
+      expect.objectContaining({
+        message: expect.stringMatching(
+          /region: [\s\S]*concurrency\.create: got 1, wanted at least 2[\s\S]*logRetentionDays: got 31[\s\S]*reservedConcurrency: /,
+        ),
+      }),
+    )
+  })
+
+  it('say which file of a stage is not there', () => {
+    expect(() => readSettings(folder, 'nowhere')).toThrow('config/nowhere.yml')
+  })
+})
