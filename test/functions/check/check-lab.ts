@@ -28,8 +28,8 @@ export async function openCheckLab(options: CheckOptions = {}): Promise<CheckLab
   const lab = await openLab({
     ...options,
     interpose: (given) => {
-      outside = given
-      return options.interpose?.(given) ?? given
+      outside = options.interpose?.(given) ?? given
+      return outside
     },
   })
   if (!outside) throw new Error('the lab was opened without an outside')
