@@ -62,6 +62,7 @@ export function assemble<E extends { type: string }>(
     leave,
     hint,
     settleMs: timings.settleSeconds * 1000,
+    toleratedLateMs: (timings.maxClockSkewSeconds + 60) * 1000,
     tombstoneDays: timings.tombstoneDays,
     retryWindowSeconds: timings.retryWindowSeconds,
   })

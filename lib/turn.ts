@@ -24,6 +24,8 @@ export type TurnOptions = {
   /** Gives back what the step that a row is about to leave had taken. */
   leave(row: Row): Promise<void>
   settleMs: number
+  /** A message may come so much later than it is due before that counts as absence: more than clocks differ. */
+  toleratedLateMs: number
   tombstoneDays: number
   retryWindowSeconds: Partial<Record<FailureCode, number>>
   /** What a person can type about a failure that brings no hint of its own. */
@@ -36,7 +38,8 @@ const WAIT_SECONDS = 5
 const LOCK_CAP_SECONDS = 6 * 3600
 
 export function createTurn(options: TurnOptions): Turn {
-  const { cycle, ledger, queues, leave, settleMs, now = Date.now, random = Math.random } = options
+  const { cycle, ledger, queues, leave, settleMs, toleratedLateMs } = options
+  const { now = Date.now, random = Math.random } = options
   const attempt = createAttempt({ cycle, settleMs, now })
   const { finish, report } = createEnding({ ...options, now })
 
@@ -46,7 +49,7 @@ export function createTurn(options: TurnOptions): Turn {
       const crashing = fail('Crashing', `${taken.deliveries} leases ran out in a row at this step`)
       return carryOut(taken, crashing, token)
     }
-    const { row, result } = await attempt(taken, invocation)
+    const { row, result } = await attempt(afterAbsence(taken), invocation)
     const outcome = result instanceof Error ? asOutcome(row, result) : result
     try {
       if (!outcome) return await again(row, asFailing(result), token, delivery)
@@ -78,6 +81,19 @@ export function createTurn(options: TurnOptions): Turn {
       `nothing but transient errors since ${since}, last ${code}: ${message}`,
       hint,
     )
+  }
+
+  /** Nor does time count in which nobody asked: the message lay in its queue, the machine was switched off. */
+  function afterAbsence(row: Row): Row {
+    const lateMs = now() - row.dueAt
+    if (lateMs <= toleratedLateMs) return row
+    const { since, parkedAt, failingSince, problem } = row
+    return patched(row, {
+      since: since + lateMs,
+      ...(parkedAt !== undefined && { parkedAt: parkedAt + lateMs }),
+      ...(failingSince !== undefined && { failingSince: failingSince + lateMs }),
+      ...(problem && !problem.permanent && { problem: { ...problem, firstAt: problem.firstAt + lateMs } }),
+    })
   }
 
   /** Deadlines count only time in which Proxmox answered. */

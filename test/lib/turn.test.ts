@@ -39,10 +39,12 @@ async function turnOf(changes: Parameters<typeof aRow>[0] = {}, result?: Outcome
   await desk.store(row)
   return act()
 }
-/** The Continue of the row as it now stands. */
+/** The Continue of the row as it now stands, which comes when it is due. */
 async function act(receiveCount = 1) {
   const row = desk.row()
   if (!row) throw new Error('there is no row')
+  const now = desk.clock.now()
+  if (row.dueAt < now) await desk.store({ ...row, dueAt: now })
   const side = desk.sent.at(-1)?.side ?? (row.wish === 'absent' ? 'delete' : 'create')
   return desk.handle(go(row.turn), { side, receiveCount })
 }
@@ -118,6 +120,7 @@ describe('turn: a decision', () => {
         step: undefined,
         phase: 'Ready',
         turn: 4,
+        dueAt: NOW + 90_000,
         readyAt: NOW + 90_000,
         announced: { generation: 1, address: '10.0.0.1' },
         timeline: [{ step: 'verify', at: NOW, ms: 90_000, outcome: 'done' }],
@@ -582,6 +585,31 @@ describe('turn: a stretch of trouble', () => {
   })
 })
 
+describe('turn: a message that comes late', () => {
+  const lateBy = async (ms: number, changes: Parameters<typeof aRow>[0], result: Outcome | Error) => {
+    await desk.store(aRow(changes))
+    decides(result)
+    desk.clock.advance(ms)
+    await desk.handle(go(3))
+  }
+
+  it('does not let the step be late: nobody asked meanwhile', async () => {
+    await lateBy(24 * 3600_000, {}, wait('not yet', 1))
+    expect(desk.row()).toMatchObject({ step: 'clone', turn: 4, since: NOW + 24 * 3600_000 })
+  })
+
+  it('does not use up the window of a stretch of trouble', async () => {
+    const problem = { code: 'Unknown', reason: 'it is', firstAt: NOW - 1000, lastAt: NOW, times: 1 } as const
+    await lateBy(24 * 3600_000, { problem }, failing('Unknown'))
+    expect(desk.row()).toMatchObject({ step: 'clone', turn: 3, problem: { times: 2 } })
+  })
+
+  it('but by no more than clocks may differ and a minute is not late', async () => {
+    await lateBy(60_000, {}, wait('not yet', 1))
+    expect(desk.row()).toMatchObject({ turn: 4, since: NOW })
+  })
+})
+
 describe('turn: deadlines', () => {
   const late = DEADLINE_SECONDS * 1000 + 1
 
@@ -746,12 +774,24 @@ describe('turn: a task of the step', () => {
     expect(desk.row()).toMatchObject({ task: running, problem: { code: 'Unreachable' } })
   })
 
-  it('that belongs to an earlier step is not this step’s business', async () => {
-    desk.script.task = () => {
-      throw new Error('asked')
-    }
+  it('that belongs to an earlier step is this step’s business while it runs', async () => {
     await turnOf({ step: 'stop', wish: 'absent', task: running }, wait('look', 0))
     expect(desk.runs).toMatchObject([{ task: running }])
+  })
+
+  it('that belongs to an earlier step leaves its end in the row, and fails nothing', async () => {
+    desk.script.task = () => ({ running: false, ok: false, error: proxmox('TaskLost') })
+    await turnOf({ step: 'stop', wish: 'absent', task: running }, wait('look', 0))
+    expect(desk.runs).toMatchObject([{ ended: { ...running, ok: false, code: 'TaskLost' } }])
+    expect(desk.row()).not.toHaveProperty('task')
+  })
+
+  it('that is shown to another token only may be running still', async () => {
+    desk.script.task = () => {
+      throw proxmox('Forbidden')
+    }
+    await turnOf(withTask, wait('look', 0))
+    expect(desk.runs).toMatchObject([{ settled: false, ended: { code: 'NoSuchTask' } }])
   })
 
   it('that runs longer than the step may wait fails it', async () => {
