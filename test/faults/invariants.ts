@@ -3,12 +3,14 @@ import type { RawAnswer, RawRequest } from '../../lib/proxmox/index.ts'
 import type { SimVm } from '../../sim/index.ts'
 import type { Lab } from '../lab/lab.ts'
 
-/** VMIDs whose configuration was shown to bear our mark, to one invocation. */
-export type Shown = Set<number>
+/** The uid in the mark that a VM's configuration has shown to one invocation, by VMID. */
+export type Shown = Map<number, string>
 
 export type Watch = {
   /** Looks at the cluster and the claims as they are now. */
   look(): void
+  /** … and at the rows. */
+  lookAtRows(): void
   /** Judges a change as it is sent. */
   judge(request: Pick<RawRequest, 'method' | 'path'>, shown: Shown): void
   /** Notes what an answer has shown. */
@@ -52,17 +54,30 @@ export function watch(lab: Lab): Watch {
         seen.set(uid, vm.vmid)
       }
     },
+    lookAtRows() {
+      const claims = lab.claims.all()
+      for (const { uid, place } of lab.ledger.rows()) {
+        const owner =
+          place &&
+          claims.find(({ partition, sort }) => partition === 'vmid#lab' && sort === String(place.vmid))?.owner
+        if (place && owner !== uid)
+          say(`the row of ${uid} is at ${place.vmid}, which is claimed by ${owner ?? 'nobody'}`)
+      }
+    },
     judge({ method, path }, shown) {
       const vmid = changedVm(method, path)
       if (vmid === undefined) return
-      if (!shown.has(vmid)) say(`${method} ${path} was sent before VM ${vmid} had shown our mark`)
+      const uid = shown.get(vmid)
+      if (uid === undefined) say(`${method} ${path} was sent before VM ${vmid} had shown our mark`)
       const vm = lab.sim.vms().find((one) => one.vmid === vmid)
-      if (vm && !markOf(vm)) say(`${method} ${path} was sent to VM ${vmid}, which does not bear our mark`)
+      if (vm && markOf(vm)?.uid !== uid)
+        say(`${method} ${path} was sent to VM ${vmid}, which is not of ${uid} now`)
     },
     note({ method, path }, { status, body }, shown) {
       const vmid = Number(/\/qemu\/(\d+)\/config$/.exec(path)?.[1] ?? Number.NaN)
       if (method !== 'GET' || status !== 200 || Number.isNaN(vmid)) return
-      if (markOf({ vmid, config: JSON.parse(body).data })) shown.add(vmid)
+      const mark = markOf({ vmid, config: JSON.parse(body).data })
+      if (mark) shown.set(vmid, mark.uid)
     },
   }
 }

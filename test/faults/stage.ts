@@ -15,6 +15,10 @@ export type Fate =
   | { kind: 'sleeps'; ms: number }
   /** It is done, but the function is told otherwise: the answer was lost on the way back. */
   | { kind: 'answer lost' }
+  /** It is not done, and the function is told so: a throttled write, a connection refused. */
+  | { kind: 'refused' }
+  /** A call of Proxmox is answered with 596, and carried out so long after that. */
+  | { kind: 'late'; ms: number }
 
 export type Numbered = Deed & { number: number; side: Side }
 
@@ -67,9 +71,15 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`,
     )
     if (end.kind === 'dies' && end.when === 'before') return die(invocation)
+    if (end.kind === 'refused') throw refused()
     if (end.kind === 'sleeps') await lab.clock.sleep(end.ms)
     if (invocation.dead) return never()
     if (deed.request) watching.judge(deed.request[1], invocation.shown)
+    if (end.kind === 'late') {
+      lab.clock.after(end.ms, () => void run().catch(nobodyListens))
+      // Only a call of Proxmox is ever late, and this is what pveproxy answers then.
+      return late as T
+    }
     const result = await run()
     if (deed.request) {
       // What a request of Proxmox comes back with is an answer; `perform` cannot say so for every deed.
@@ -78,9 +88,9 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       if (answer.status >= 400) tell(invocation, `    ${answer.status} ${answer.reason}`)
     }
     watching.look()
+    if (deed.what.startsWith('ledger.save') || deed.what.startsWith('claims.free')) watching.lookAtRows()
     if (end.kind === 'dies') return die(invocation)
-    if (end.kind === 'answer lost')
-      throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET', sent: true })
+    if (end.kind === 'answer lost') throw lost()
     return invocation.dead ? never() : result
   }
 
@@ -132,7 +142,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
         for (const callOff of alarms) callOff()
         resolve()
       }
-      const invocation: Invocation = { side, id: ++invocations, dead: false, skewMs, shown: new Set(), end }
+      const invocation: Invocation = { side, id: ++invocations, dead: false, skewMs, shown: new Map(), end }
       alarms.push(lab.clock.after(timeoutMs - 5000, () => abort.abort()))
       const limits = { signal: abort.signal, mutateUntilMs: lab.clock.now() + skewMs + timeoutMs - 7000 }
       inside.run(invocation, () => {
@@ -149,11 +159,18 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     })
   }
 
-  async function handle(
-    side: Side,
-    delivery: Delivery,
-    limits: { signal: AbortSignal; mutateUntilMs: number },
-  ) {
+  type Limits = { signal: AbortSignal; mutateUntilMs: number }
+
+  /** What a worker throws, and a poller that cannot do what it was told, leave the message to its visibility time-out. */
+  async function handle(side: Side, delivery: Delivery, limits: Limits) {
+    try {
+      await settleOne(side, delivery, limits)
+    } catch (error) {
+      if (!(error instanceof Injected)) throw error
+    }
+  }
+
+  async function settleOne(side: Side, delivery: Delivery, limits: Limits) {
     const verdict = await lab.workers[side](delivery, limits)
     // The queue's own poller does these after the function has answered; it dies as well.
     if (verdict.kind === 'back') {
@@ -215,3 +232,18 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
 }
 
 const never = () => new Promise<never>(() => {})
+const nobodyListens = () => undefined
+const late: RawAnswer = { status: 596, reason: 'Connection timed out', headers: {}, body: '' }
+
+/** What a test did to a deed; anything else that comes out of a worker is a defect. */
+class Injected extends Error {
+  readonly code: string
+  readonly sent: boolean
+  constructor(code: string, sent: boolean) {
+    super(code.toLowerCase())
+    this.code = code
+    this.sent = sent
+  }
+}
+const lost = () => new Injected('ECONNRESET', true)
+const refused = () => new Injected('ECONNREFUSED', false)

@@ -331,14 +331,15 @@ describe('worker: a Resume', () => {
     expect(desk.row()).toMatchObject({ step: 'destroy', phase: 'Deleting' })
   })
 
-  it('kicks a stalled row, its task and its trouble forgotten', async () => {
+  it('kicks a stalled row, its trouble forgotten, and of its task but that its end was not seen', async () => {
     const task = { upid: 'UPID:a', step: 'clone', at: NOW } as const
     await desk.store(aRow({ task, problem: { ...problem, permanent: false }, parkedAt: NOW }))
     await desk.claims.takeSlot(slot, 2, 'a')
     desk.clock.advance(desk.stallMs)
     await desk.handle(resume(3))
     expect(desk.sent).toMatchObject([{ side: 'create', message: go(4) }])
-    expect(desk.row()).toEqual(aRow({ turn: 4, since: desk.clock.now(), dueAt: desk.clock.now() }))
+    const ended = { ...task, ok: false, code: 'TaskLost' } as const
+    expect(desk.row()).toEqual(aRow({ turn: 4, since: desk.clock.now(), dueAt: desk.clock.now(), ended }))
   })
 
   it.each(['start', 'stop'] as const)('takes a Ready row up at %s, by that step’s queue', async (to) => {

@@ -1,0 +1,163 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { ask, expectMet, expectNoStrays, type Plot, unask } from './plots.ts'
+import { type Fate, type Numbered, openStage, type StageOptions } from './stage.ts'
+
+/**
+ * A failure prints the command that repeats it; more schedules than usual are tried with
+ * `ORDERS_RUNS=5000 ORDERS_SEED=7 npx vitest run test/faults/orders.test.ts`.
+ */
+const { ORDERS_SEED = '20260101', ORDERS_PATH, ORDERS_RUNS = '150' } = process.env
+
+const UIDS = ['alpha', 'beta'] as const
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+const SETTLE_SECONDS = 120
+const LEASE_SECONDS = 90
+
+type Event = { uid: (typeof UIDS)[number]; kind: 'ask' | 'unask'; generation: number; delaySeconds: number }
+/** Strikes the n-th deed of a kind. */
+type Fault = { on: 'change of Proxmox' | 'any call of Proxmox' | 'write'; nth: number; fate: Fate }
+/** What the queue does with the n-th message that is sent: when each of its copies comes. */
+type Post = { nth: number; copiesAfterSeconds: number[] }
+type Schedule = {
+  events: Event[]
+  faults: Fault[]
+  posts: Post[]
+  skews: number[]
+  skewSeconds: number
+  numbers: number
+}
+
+const delay = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(0) },
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 2 * MINUTE }) },
+  { weight: 2, arbitrary: fc.integer({ min: 2 * MINUTE, max: HOUR }) },
+  { weight: 1, arbitrary: fc.integer({ min: HOUR, max: 3 * DAY }) },
+)
+
+const event: fc.Arbitrary<Event> = fc.record({
+  uid: fc.constantFrom(...UIDS),
+  kind: fc.constantFrom('ask', 'ask', 'unask'),
+  generation: fc.integer({ min: 1, max: 3 }),
+  delaySeconds: delay,
+})
+
+/** A sleeper wakes before what it sends could be taken for settled; that is what the lease and `settleSeconds` promise. */
+const sleep = fc
+  .integer({ min: 1, max: LEASE_SECONDS + SETTLE_SECONDS - 20 })
+  .map((seconds): Fate => ({ kind: 'sleeps', ms: seconds * 1000 }))
+
+const dies = fc.constantFrom<Fate>({ kind: 'dies', when: 'before' }, { kind: 'dies', when: 'after' })
+const lost = fc.constantFrom<Fate>({ kind: 'answer lost' }, { kind: 'refused' })
+
+/** The clocks of two functions may differ by as much as a late call is early for: see `settleSeconds`. */
+const late = (skewSeconds: number) =>
+  fc
+    .integer({ min: 0, max: Math.min(100, SETTLE_SECONDS - skewSeconds - 10) })
+    .map((seconds): Fate => ({ kind: 'late', ms: seconds * 1000 }))
+
+const fault = (skewSeconds: number): fc.Arbitrary<Fault> =>
+  fc.oneof(
+    fc.record({
+      on: fc.constant('change of Proxmox' as const),
+      nth: fc.integer({ min: 1, max: 20 }),
+      fate: fc.oneof(dies, lost, sleep, late(skewSeconds)),
+    }),
+    fc.record({
+      on: fc.constantFrom('any call of Proxmox' as const, 'write' as const),
+      nth: fc.integer({ min: 1, max: 150 }),
+      fate: fc.oneof(dies, lost, sleep),
+    }),
+  )
+
+const post: fc.Arbitrary<Post> = fc.record({
+  nth: fc.integer({ min: 1, max: 60 }),
+  copiesAfterSeconds: fc.array(delay, { minLength: 1, maxLength: 3 }),
+})
+
+const schedule: fc.Arbitrary<Schedule> = fc.constantFrom(0, 0, MINUTE, 100).chain((skewSeconds) =>
+  fc.record({
+    events: fc.array(event, { minLength: 1, maxLength: 6 }),
+    faults: fc.array(fault(skewSeconds), { maxLength: 8 }),
+    posts: fc.array(post, { maxLength: 6 }),
+    skews: fc.array(fc.integer({ min: 0, max: skewSeconds }), { minLength: 1, maxLength: 7 }),
+    skewSeconds: fc.constant(skewSeconds),
+    numbers: fc.integer({ min: 2, max: 4 }),
+  }),
+)
+
+function optionsOf({ faults, posts, skews, skewSeconds, numbers }: Schedule): StageOptions {
+  const seen = { 'change of Proxmox': 0, 'any call of Proxmox': 0, write: 0 }
+  let sent = 0
+  let invoked = 0
+  const strike = (on: Fault['on']) => faults.find((one) => one.on === on && one.nth === ++seen[on])?.fate
+  return {
+    cluster: { vmids: { from: 5000, to: 5000 + numbers - 1 } },
+    config: { timings: { maxClockSkewSeconds: skewSeconds } },
+    skewOf: () => 1000 * (skews[invoked++ % skews.length] ?? 0),
+    post() {
+      sent += 1
+      const found = posts.find(({ nth }) => nth === sent)
+      return found ? found.copiesAfterSeconds.map((seconds) => seconds * 1000) : [0]
+    },
+    fate: ({ request, changes }: Numbered) => {
+      const fates = request
+        ? [changes ? strike('change of Proxmox') : undefined, strike('any call of Proxmox')]
+        : [changes ? strike('write') : undefined]
+      return fates.find((fate) => fate !== undefined) ?? { kind: 'done' }
+    },
+  }
+}
+
+/** What must have come of a uid: its highest generation, unless it was ever to be deleted. */
+function wishOf(events: Event[], uid: string): Plot['wish'] | undefined {
+  const own = events.filter((one) => one.uid === uid)
+  if (own.length === 0) return undefined
+  const generation = Math.max(...own.map((one) => (one.kind === 'ask' ? one.generation : 0)))
+  return own.some(({ kind }) => kind === 'unask')
+    ? { phase: 'Deleted', generation }
+    : { phase: 'Ready', generation }
+}
+
+async function live(plan: Schedule): Promise<void> {
+  const stage = await openStage(optionsOf(plan))
+  try {
+    stage.count(true)
+    for (const { uid, kind, generation, delaySeconds } of plan.events) {
+      if (kind === 'ask') ask(stage, uid, generation, delaySeconds * 1000)
+      else unask(stage, uid, delaySeconds * 1000)
+    }
+    await stage.run()
+    // Everything that was sent has arrived; what Proxmox still had to do is done.
+    await stage.lab.clock.advance(HOUR * 1000)
+    await stage.run()
+    stage.watch.look()
+    stage.watch.lookAtRows()
+    expect(stage.watch.broken).toEqual([])
+    for (const uid of UIDS) {
+      const wish = wishOf(plan.events, uid)
+      if (wish) expectMet(stage, uid, wish)
+    }
+    expectNoStrays(stage)
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${words}\n\n${stage.story()}`, { cause })
+  } finally {
+    await stage.lab.close()
+  }
+}
+
+it('no order of messages, no death, delay or doubt breaks a promise, and every wish is met', async () => {
+  const details = await fc.check(fc.asyncProperty(schedule, live), {
+    seed: Number(ORDERS_SEED),
+    numRuns: Number(ORDERS_RUNS),
+    ...(ORDERS_PATH === undefined ? {} : { path: ORDERS_PATH }),
+  })
+  if (!details.failed) return
+  const { seed, counterexamplePath, counterexample, errorInstance } = details
+  const again = `ORDERS_SEED=${seed} ORDERS_PATH=${counterexamplePath} npx vitest run test/faults/orders.test.ts`
+  const words = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
+  expect.fail(`to repeat it: ${again}\n\n${JSON.stringify(counterexample, null, 1)}\n\n${words}`)
+})
