@@ -12,7 +12,18 @@ import { UsageError } from './usage.ts'
 const places = {
   createQueueUrl: { flag: 'create-queue-url', variable: 'EGRESS_CREATE_QUEUE_URL', what: 'create queue' },
   deleteQueueUrl: { flag: 'delete-queue-url', variable: 'EGRESS_DELETE_QUEUE_URL', what: 'delete queue' },
+  createDlqUrl: {
+    flag: 'create-dlq-url',
+    variable: 'EGRESS_CREATE_DLQ_URL',
+    what: 'dead-letter queue of the create queue',
+  },
+  deleteDlqUrl: {
+    flag: 'delete-dlq-url',
+    variable: 'EGRESS_DELETE_DLQ_URL',
+    what: 'dead-letter queue of the delete queue',
+  },
   table: { flag: 'table', variable: 'EGRESS_PROXIES_TABLE', what: 'table of proxies' },
+  claimsTable: { flag: 'claims-table', variable: 'EGRESS_CLAIMS_TABLE', what: 'table of claims' },
   topicArn: { flag: 'topic-arn', variable: 'EGRESS_TOPIC_ARN', what: 'outcome topic' },
   eventsQueueUrl: { flag: 'events-queue-url', variable: 'EGRESS_EVENTS_QUEUE_URL', what: 'event queue' },
 } as const
@@ -53,7 +64,10 @@ export function withConnection<T>(argv: Argv<T>) {
     })
     .option('create-queue-url', described('createQueueUrl'))
     .option('delete-queue-url', described('deleteQueueUrl'))
+    .option('create-dlq-url', described('createDlqUrl'))
+    .option('delete-dlq-url', described('deleteDlqUrl'))
     .option('table', described('table'))
+    .option('claims-table', described('claimsTable'))
     .option('topic-arn', described('topicArn'))
     .option('events-queue-url', described('eventsQueueUrl'))
 }
@@ -77,7 +91,10 @@ export function connect(args: ConnectionArgs, env: NodeJS.ProcessEnv): Connectio
     ? {
         createQueueUrl: run.queues.create.url,
         deleteQueueUrl: run.queues.delete.url,
+        createDlqUrl: run.queues.create.deadLetters.url,
+        deleteDlqUrl: run.queues.delete.deadLetters.url,
         table: run.tables.proxies,
+        claimsTable: run.tables.claims,
         topicArn: run.topicArn,
         eventsQueueUrl: run.events.url,
       }

@@ -1,7 +1,9 @@
 import yargs from 'yargs'
 import { ConfigError } from '../lib/config.ts'
 import { FolderInUse } from '../local/lock.ts'
+import { checkCommand } from './commands/check.ts'
 import { deleteCommand } from './commands/delete.ts'
+import { dlqCommand } from './commands/dlq.ts'
 import { eventsCommand } from './commands/events.ts'
 import { getCommand } from './commands/get.ts'
 import { listCommand } from './commands/list.ts'
@@ -51,7 +53,9 @@ function commandLine(context: Context) {
     .command(deleteCommand(context))
     .command(getCommand(context))
     .command(listCommand(context))
+    .command(dlqCommand(context))
     .command(eventsCommand(context))
+    .command(checkCommand(context))
     .command(simCommand(context))
     .command(schemaCommand(context))
     .completion('completion', 'Print a completion script: add it to ~/.bashrc or ~/.zshrc')
@@ -79,7 +83,7 @@ function commandLine(context: Context) {
 function explain(error: unknown, { env, err }: Context): number {
   if (error instanceof Unmet) {
     err(error.message)
-    return 1
+    return error.exitCode
   }
   if (
     error instanceof UsageError ||

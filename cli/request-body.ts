@@ -86,7 +86,7 @@ function readDocument(path: string): Document {
   return document
 }
 
-function readText(path: string): string {
+export function readText(path: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8')
   } catch (error) {

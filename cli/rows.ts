@@ -1,5 +1,12 @@
-import { type DynamoDBDocumentClient, GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb'
+import {
+  BatchGetCommand,
+  type BatchGetCommandOutput,
+  type DynamoDBDocumentClient,
+  GetCommand,
+  QueryCommand,
+} from '@aws-sdk/lib-dynamodb'
 import { Phase, Row } from '../lib/record.ts'
+import { Standing } from '../lib/redrive.ts'
 
 export type Phases = readonly (typeof Phase.options)[number][]
 export const allPhases: Phases = Phase.options
@@ -43,3 +50,40 @@ async function rowsInPhase(client: DynamoDBDocumentClient, table: string, phase:
   } while (ExclusiveStartKey)
   return rows
 }
+
+/** How the rows of these uids stand now, read consistently; uids without a row are left out. */
+export async function readStandings(
+  client: DynamoDBDocumentClient,
+  table: string,
+  uids: readonly string[],
+): Promise<Map<string, Standing>> {
+  const standings = new Map<string, Standing>()
+  const names = Object.keys(Standing.shape)
+  const wanted = [...new Set(uids)]
+  for (let from = 0; from < wanted.length; from += BATCH) {
+    let Keys: Record<string, unknown>[] | undefined = wanted.slice(from, from + BATCH).map((uid) => ({ uid }))
+    while (Keys && Keys.length > 0) {
+      const { Responses, UnprocessedKeys }: BatchGetCommandOutput = await client.send(
+        new BatchGetCommand({
+          RequestItems: {
+            [table]: {
+              Keys,
+              ConsistentRead: true,
+              ProjectionExpression: names.map((name) => `#${name}`).join(', '),
+              ExpressionAttributeNames: Object.fromEntries(names.map((name) => [`#${name}`, name])),
+            },
+          },
+        }),
+      )
+      for (const item of Responses?.[table] ?? []) {
+        // An item without a phase is a key that no event was ever judged on.
+        if (item.phase !== undefined) standings.set(String(item.uid), Standing.parse(item))
+      }
+      Keys = UnprocessedKeys?.[table]?.Keys
+    }
+  }
+  return standings
+}
+
+/** DynamoDB hands out at most so many items at once. */
+const BATCH = 100

@@ -1,4 +1,3 @@
-import Table from 'cli-table3'
 import type { CommandModule } from 'yargs'
 import type { Row } from '../../lib/record.ts'
 import { connect, withConnection } from '../connection.ts'
@@ -6,6 +5,7 @@ import type { Context } from '../context.ts'
 import { stateText } from '../describe-row.ts'
 import { duration } from '../format.ts'
 import { allPhases, listRows, type Phases } from '../rows.ts'
+import { columns } from '../table.ts'
 import { UsageError } from '../usage.ts'
 
 /** `egress list`: all proxies but those that are gone. */
@@ -52,14 +52,10 @@ export const listCommand = ({ env, out, err }: Context) =>
   >
 
 function table(rows: Row[], now: number): string {
-  const grid = new Table({
-    head: ['UID', 'STATE', 'PROXY', 'VM', 'AGE', 'PROBLEM'],
-    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 },
-    chars: noLines,
-  })
+  const lines: string[][] = []
   for (const row of rows) {
     const { place, problem } = row
-    grid.push([
+    lines.push([
       row.uid,
       stateText(row),
       row.endpoint ?? '',
@@ -68,13 +64,5 @@ function table(rows: Row[], now: number): string {
       problem?.code ?? '',
     ])
   }
-  return grid
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')
+  return columns(['UID', 'STATE', 'PROXY', 'VM', 'AGE', 'PROBLEM'], lines)
 }
-
-const names = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left'] as const
-const more = ['bottom-right', 'left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'] as const
-const noLines = Object.fromEntries([...names, ...more].map((name) => [name, '']))
