@@ -294,6 +294,21 @@ describe('packaged bundles', () => {
     )
   })
 
+  it('see in a scheduled round of check that all is well', async () => {
+    const { Properties } = packaged.template.Resources.CheckSchedule ?? {}
+    const round = await functions.check?.deployed.invoke(JSON.parse(Properties?.Target.Input))
+    expect(round).toMatchObject({ summary: { clusters: ['lab'], counts: { failure: 0 } } })
+    const { FilterPattern, MetricTransformations } =
+      packaged.template.Resources.CheckFailures?.Properties ?? {}
+    const message = /^\{ \$\.message = "(\w+)" \}$/.exec(FilterPattern)?.[1]
+    await vi.waitFor(() => {
+      const line = functions.check?.deployed.lines
+        .map((one) => JSON.parse(one))
+        .find((one) => one.message === message)
+      expect(line?.[MetricTransformations[0].MetricValue.replace('$.', '')]).toBe(0)
+    })
+  })
+
   it.each(Object.keys(sources))('called nothing that the role of %s does not allow', (room) => {
     const seen = new Set(seenBy(room).map(inTemplate))
     const role = target(packaged.template.Resources[`${capital(room)}LambdaFunction`]?.Properties.Role) ?? ''
@@ -304,11 +319,14 @@ describe('packaged bundles', () => {
     expect(seen).toContain('ssm:GetParameter tokens')
   })
 
-  it('called nothing that the role of gc does not allow', () => {
-    const seen = new Set(seenBy('gc').map(inTemplate))
-    const grants = granted(packaged.template, 'GcRole', given)
-    expect([...seen].filter((call) => !grants.has(call))).toEqual([])
-    expect(seen).toContain('dynamodb:Scan ProxiesTable')
+  it.each([
+    ['gc', 'dynamodb:Scan ProxiesTable'],
+    ['check', 'dynamodb:Query ProxiesTable/index/byPhase'],
+  ])('called nothing that the role of %s does not allow', (room, call) => {
+    const seen = new Set(seenBy(room).map(inTemplate))
+    const grants = granted(packaged.template, `${capital(room)}Role`, given)
+    expect([...seen].filter((one) => !grants.has(one))).toEqual([])
+    expect(seen).toContain(call)
   })
 
   it('never said a secret', () => {

@@ -365,6 +365,16 @@ export const faults: Fault[] = [
     says: 'everyFunctionAlarms: no alarm on throttles of CreateLambdaFunction',
   },
   {
+    title: 'an alarm that takes silence for well-being',
+    plant: change('GcNotRun', { TreatMissingData: 'notBreaching' }),
+    says: 'silenceOfTheScheduledFunctionsAlarms: GcNotRun takes silence for well-being',
+  },
+  {
+    title: 'failures of check that nobody hears of',
+    plant: remove('CheckFailed'),
+    says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: a failed check',
+  },
+  {
     title: 'orphans that nobody hears of',
     plant: remove('Orphans'),
     says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: orphans',

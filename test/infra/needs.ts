@@ -17,7 +17,13 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
     PutCommand: { action: 'dynamodb:PutItem', on: ['ProxiesTable'] },
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ProxiesTable'] },
   },
-  'lib/listing.ts': { QueryCommand: { action: 'dynamodb:Query', on: ['ProxiesTable/index/byNode'] } },
+  'lib/listing.ts': {
+    GetCommand: { action: 'dynamodb:GetItem', on: ['ProxiesTable'] },
+    QueryCommand: {
+      action: 'dynamodb:Query',
+      on: ['ProxiesTable/index/byNode', 'ProxiesTable/index/byPhase', 'ClaimsTable'],
+    },
+  },
   'lib/claims.ts': {
     PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
@@ -50,6 +56,11 @@ const NEVER: Record<string, Record<string, string>> = {
   delete: {
     'dynamodb:Query ProxiesTable/index/byNode': 'only `reserve` counts',
     'ssm:GetParameter passwords': 'only `seed` reads the password of a proxy',
+  },
+  check: {
+    'dynamodb:Query ClaimsTable/index/byOwner': 'it asks for whole partitions',
+    'sqs:SendMessage CheckDeadLetters': 'it has no queue',
+    'sqs:ChangeMessageVisibility CheckQueue': 'it has no queue',
   },
   gc: {
     'dynamodb:Query ClaimsTable/index/byOwner': 'it reads all claims anyway',

@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { loadStage } from '../../infra/stage.ts'
 import { loadConfig } from '../../lib/config.ts'
 import { faults } from './faults.ts'
 import { type Packaged, packageStage } from './package.ts'
+import { functions, roomOf } from './rules/functions.ts'
 import { type RuleName, rules } from './rules/index.ts'
 import type { Given } from './rules/rule.ts'
+import { unzip } from './unzip.ts'
 
 const path = (name: string) => new URL(`../../${name}`, import.meta.url).pathname
 const { network } = loadStage(path('infra/stages/example.yml'))
@@ -28,6 +32,33 @@ describe('template', () => {
     '$words',
     async ({ name }) => {
       expect(await rules[name](packaged.template, given)).toEqual([])
+    },
+  )
+})
+
+describe('bundles', () => {
+  const budget: Record<string, number> = parse(readFileSync(path('infra/budget.yml'), 'utf8'))
+
+  it('have a budget each', () => {
+    expect(Object.keys(budget)).toEqual(functions(packaged.template).map(([, resource]) => roomOf(resource)))
+  })
+
+  it.each(Object.entries(budget))('of %s weigh at most %i KiB', (room, kib) => {
+    const size = unzip(packaged.zip(room)).get(`functions/${room}/handler.mjs`)?.length ?? Number.NaN
+    // Far below it, the number says nothing any more.
+    expect(size / 1024).toBeLessThanOrEqual(kib)
+    expect(size / 1024).toBeGreaterThan(kib * 0.8)
+  })
+
+  it.each(Object.keys(budget))(
+    'of %s hold the configuration of the stage, the code, its map, and nothing else',
+    (room) => {
+      const handler = `functions/${room}/handler.mjs`
+      expect([...unzip(packaged.zip(room)).keys()].sort()).toEqual([
+        'config/example.yml',
+        handler,
+        `${handler}.map`,
+      ])
     },
   )
 })

@@ -123,17 +123,30 @@ export const everyFunctionAlarms: Rule = (template) => {
 }
 
 /** What only an alarm on our own metrics can say, and the metric it watches. */
-const OWN = { GcRuns: 'gc not run', GcOrphans: 'orphans' }
+const OWN = {
+  'GcRuns LessThanThreshold': 'gc not run',
+  'GcOrphans GreaterThanThreshold': 'orphans',
+  'CheckFailures GreaterThanThreshold': 'a failed check',
+  'CheckFailures LessThanThreshold': 'check not run',
+}
 
-export const whatTheScheduledFunctionsFindAlarms: Rule = (template) =>
-  Object.entries(OWN)
-    .filter(
-      ([metric]) =>
-        !alarms(template).some(([, alarm]) =>
-          metricsOf(alarm).some(({ MetricName }) => MetricName === metric),
-        ),
-    )
+export const whatTheScheduledFunctionsFindAlarms: Rule = (template) => {
+  const watched = alarms(template).flatMap(([, alarm]) =>
+    metricsOf(alarm).map(({ MetricName }) => `${MetricName} ${alarm.Properties.ComparisonOperator}`),
+  )
+  return Object.entries(OWN)
+    .filter(([watch]) => !watched.includes(watch))
     .map(([, what]) => `no alarm for: ${what}`)
+}
+
+/** No word from a function that should have run is what the alarm is about. */
+export const silenceOfTheScheduledFunctionsAlarms: Rule = (template) =>
+  alarms(template)
+    .filter(
+      ([, { Properties }]) =>
+        Properties.ComparisonOperator === 'LessThanThreshold' && Properties.TreatMissingData !== 'breaching',
+    )
+    .map(([name]) => `${name} takes silence for well-being`)
 
 /** Every metric row of the dashboard: `[namespace, name, dimension, value]`, a dot for what stands above it. */
 export const theDashboardShowsRealMetrics: Rule = (template) => {
