@@ -18,7 +18,8 @@ export function roleLines(major: number, needed: boolean): string[] {
 
 /** Where the roles go; the same on every version. */
 export function accessLines(needed: boolean, { hasPool = true } = {}): string[] {
-  return rolesOf(LATEST, needed).map(({ name, on }) => {
+  const given = rolesOf(LATEST, needed).filter(({ name }) => hasPool || name !== 'EgressCheckPool')
+  return given.map(({ name, on }) => {
     const line = (path: string) => `pveum acl modify ${path} --roles ${name} "\${BOTH[@]}"`
     if (on === '/pool/{pool}' && !hasPool) return line('/vms')
     const path = places[on] ?? on

@@ -9,7 +9,12 @@ export class UsageError extends Error {
 export const refused = (what: string, complaints: Complaint[]) =>
   new UsageError([`${what}:`, ...complaints.map((one) => `  ${complaintLine(one)}`)].join('\n'))
 
-/** The wish itself was not met, and what it says has been said. Exit code 1. */
+/** The wish itself was not met, and what it says has been said. Exit code 1 unless said otherwise. */
 export class Unmet extends Error {
   override readonly name = 'Unmet'
+  readonly exitCode: number
+  constructor(message: string, exitCode = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
 }

@@ -30,7 +30,8 @@ const LONGEST_MS = { endpoint: 8000, cluster: 10_000, node: 12_000 }
 export async function checkCluster(named: Named, ready: readonly ReadyRow[], bounds: Bounds): Promise<Found> {
   const { ports, connections, end } = bounds
   const { name, cluster } = named
-  const within = (ms: number) => AbortSignal.any([end, ports.expire(Math.min(ms, bounds.budgetMs / 4))])
+  const within = (ms: number) =>
+    AbortSignal.any([end, ports.expire(Math.min(ms, Math.floor(bounds.budgetMs / 4)))])
   const before = await ports.reports.of(name).latest()
   const { doors, guide, tokens, accepted } = await approach(cluster, {
     ports,

@@ -47,5 +47,5 @@ export const handler = (
   context: Pick<Context, 'awsRequestId' | 'getRemainingTimeInMillis'>,
 ) =>
   withIds({ requestId: context.awsRequestId }, () =>
-    checkRound(ports, Math.max(0, context.getRemainingTimeInMillis() - RESERVE_MS)),
+    checkRound(ports, Math.max(0, Math.floor(context.getRemainingTimeInMillis()) - RESERVE_MS)),
   )
