@@ -13,6 +13,8 @@ export async function configure(
   row: RowOf['configure'] & Moment,
   { vms, config, cluster }: Pick<Deps, 'vms' | 'config' | 'cluster'>,
 ): Promise<Outcome> {
+  // The disk is grown once all else was set; `start` looks at the VM before it does anything.
+  if (row.ended?.step === 'configure' && row.ended.ok) return next('start')
   const sight = await see(row, vms, config.deployment)
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return madeAgain(row)

@@ -23,7 +23,6 @@ export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
       : next('release')
   }
   const { vm } = sight
-  if ((await vms.status(vm)).running) return next('stop')
   if (!row.settled) return wait('a call that was not answered may still run', 10)
   if (!(await claims.takeSlot(slotPartition(place, cluster), config.limits.clonesPerStorage, row.uid))) {
     return wait(`waits for its turn to destroy on ${place.storage}`, placeSeconds(row), {

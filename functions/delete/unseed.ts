@@ -17,8 +17,11 @@ export async function unseed(
   const clean = { seed: undefined, seededOn: undefined, swept: undefined, sweeping: undefined }
   if (volume === undefined) return next('destroy', clean)
 
+  const isSwept = (node: string) => alreadySwept(row).includes(node)
+  if (!cluster.isoStorageShared && nodesToSweep(row, cluster, []).every(isSwept))
+    return next('destroy', clean)
   const online = await vms.nodesOnline()
-  const left = nodesToSweep(row, cluster, online).filter((node) => !alreadySwept(row).includes(node))
+  const left = nodesToSweep(row, cluster, online).filter((node) => !isSwept(node))
   // A VM that stands is not destroyed before its node answers again: nor is its seed given up before that.
   const standing = row.cloned ? place?.node : undefined
   const node = left.find((one) => online.includes(one)) ?? left.find((one) => one === standing)

@@ -3,14 +3,14 @@ import type { Api } from './api.ts'
 import { calls } from './calls.ts'
 import { isProxmoxError, type ProxmoxError } from './errors.ts'
 import type { Provider } from './provider.ts'
-import { proveHolding } from './quorum.ts'
+import type { ProveHolding } from './quorum.ts'
 import type { ListedVm, Look, Vm, VmConfig } from './vm.ts'
 import { readConfig } from './vm-config.ts'
 
 type Finder = Pick<Provider, 'locate' | 'listVms' | 'look' | 'isFree' | 'templateAt'>
 
 /** Finds VMs, and proves that there is none. `doors` are the same calls, each bound to one endpoint. */
-export function createFinder(api: Api, doors: () => readonly Api[]): Finder {
+export function createFinder(api: Api, doors: () => readonly Api[], proveHolding: ProveHolding): Finder {
   async function listVms(): Promise<ListedVm[]> {
     return (await api.resources()).flatMap(({ type, vmid, node, lock, tags, pool }) =>
       (type === 'qemu' || type === 'lxc') && vmid !== undefined && node !== undefined

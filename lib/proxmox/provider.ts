@@ -3,7 +3,7 @@ import type { ProxmoxError } from './errors.ts'
 import { createFinder } from './finder.ts'
 import { createInspection } from './inspection.ts'
 import { createMachines } from './machines.ts'
-import { readClusterStatus } from './quorum.ts'
+import { createProveHolding, readClusterStatus } from './quorum.ts'
 import { createTasks } from './tasks.ts'
 import type { Upid } from './upid.ts'
 import type { AgentInterface, ListedVm, Look, TemplateLook, Vm, VmStatus } from './vm.ts'
@@ -143,12 +143,19 @@ export type Provider = {
   certificatesOf(node: string): Promise<Certificate[]>
 }
 
-/** The provider over one set of calls; `doors` are the same calls, each bound to one endpoint. */
-export function createProvider(api: Api, doors: () => readonly Api[]): Provider {
+/**
+ * The provider over one set of calls; `doors` are the same calls, each bound to one endpoint. What `proveHolding` learns of
+ * the token outlasts an invocation when it is given.
+ */
+export function createProvider(
+  api: Api,
+  doors: () => readonly Api[],
+  proveHolding = createProveHolding(),
+): Provider {
   const nodes = async () =>
     (await api.nodes()).map(({ node, status }) => ({ name: node, online: status === 'online' }))
   return {
-    ...createFinder(api, doors),
+    ...createFinder(api, doors, proveHolding),
     ...createTasks(api),
     ...createVolumes(api),
     ...createMachines(api),
