@@ -1,7 +1,7 @@
 import type { Claims } from '../lib/claims.ts'
 import type { Ledger } from '../lib/ledger.ts'
 import type { Exchange } from '../lib/proxmox/index.ts'
-import { type Lab, type Outside, openLab } from '../test/lab/lab.ts'
+import { type Lab, type LabOptions, type Outside, openLab } from '../test/lab/lab.ts'
 import { labOptions, NO_WAYS, type Ways } from './conditions.ts'
 
 /** What went over the wire to Proxmox: one entry a request, in the order they were sent. */
@@ -22,10 +22,10 @@ export type Installation = {
 
 export async function openInstallation({
   ways = NO_WAYS,
-  nodes = 3,
+  world,
 }: {
   ways?: Ways
-  nodes?: number
+  world?: NonNullable<LabOptions['world']>
 } = {}): Promise<Installation> {
   const requests: Request[] = []
   const publishedAt = new Map<string, number>()
@@ -86,7 +86,7 @@ export async function openInstallation({
     return { ...port, ...Object.fromEntries(slow) }
   }
 
-  const lab = await openLab({ ...labOptions, nodes, interpose })
+  const lab = await openLab({ ...labOptions, ...(world && { world }), interpose })
   if (!seen) throw new Error('the lab did not ask who stands between')
   return {
     lab,

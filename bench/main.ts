@@ -1,9 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { calls } from './calls.ts'
+import { money } from './money.ts'
 import { overhead } from './overhead.ts'
 import { type Figure, type Part, render } from './report.ts'
+import { throughput } from './throughput.ts'
 
-const parts: Part[] = [overhead]
+const parts: Part[] = [overhead, calls, money, throughput]
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
