@@ -116,7 +116,7 @@ export function settings(from: {
     configFile,
     packagedFiles: [configFile, ...certificates(config).map((path) => relative(folder, path))],
     tokenParameters: tokenParameters(config).map(parameterArn),
-    passwordParameters: [parameterArn(`/egress/${config.deployment}/passwords/*`)],
+    passwordParameters: [parameterArn(`${passwordPrefix(config.deployment)}*`)],
     network: existing ? 'existing' : 'vpn',
     subnetIds: existing?.subnetIds ?? [{ Ref: 'PrivateSubnetA' }, { Ref: 'PrivateSubnetB' }],
     securityGroupIds: existing?.securityGroupIds ?? [{ Ref: 'FunctionSecurityGroup' }],
@@ -132,6 +132,8 @@ const NO_VPN: Vpn = {
   egress: [],
   routes: {},
 }
+
+const passwordPrefix = (deployment: string) => `/egress/${deployment}/passwords/`
 
 /** Names of the parameters that hold tokens. */
 export const tokenParameters = (config: Config): string[] =>
@@ -159,6 +161,17 @@ function outOfReach(folder: string, config: Config): Complaint[] {
     }))
   const passwords =
     'file' in config.parameters ? [{ path: 'parameters', got: 'a file', wanted: '{ ssm: true }' }] : []
+  // Whoever may ask for a proxy may name any parameter in there as its password.
+  const prefix = passwordPrefix(config.deployment)
+  const exposed = Object.entries(config.clusters)
+    .filter(([, { token }]) =>
+      [token].flat().some((source) => 'ssm' in source && source.ssm.startsWith(prefix)),
+    )
+    .map(([name]) => ({
+      path: `clusters.${name}.token`,
+      got: `a parameter below ${prefix}`,
+      wanted: 'one elsewhere: those are for passwords that requests may name',
+    }))
   const strays = Object.entries(config.clusters)
     .filter(([, { caFile }]) => caFile !== undefined && isOutside(folder, caFile))
     .map(([name, { caFile = '' }]) => ({
@@ -166,7 +179,7 @@ function outOfReach(folder: string, config: Config): Complaint[] {
       got: caFile,
       wanted: 'a file below the project, which is packaged with the functions',
     }))
-  return [...tokens, ...passwords, ...strays]
+  return [...tokens, ...passwords, ...exposed, ...strays]
 }
 
 function isOutside(folder: string, path: string): boolean {

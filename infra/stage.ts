@@ -19,7 +19,10 @@ const Existing = z.strictObject({
 /** A network made by the stack: two private subnets, endpoints for AWS, and a site-to-site VPN to the clusters. */
 const Vpn = z.strictObject({
   /** Of the new VPC. The networks on the other side must not overlap with it. */
-  vpcCidr: Cidr,
+  vpcCidr: Cidr.refine(
+    (cidr) => Number(cidr.split('/')[1]) >= 16 && Number(cidr.split('/')[1]) <= 25,
+    wanted('a network of /16 to /25: two subnets of 64 addresses fit into it'),
+  ),
   /** The public address of the VPN device beside the clusters. */
   peerAddress: z.ipv4(wanted('a public IPv4 address')),
   /** Where the clusters and their proxies live. */

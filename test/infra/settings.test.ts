@@ -94,7 +94,12 @@ describe('settings', () => {
       cluster({ caFile: '/etc/pve/pve-root-ca.pem' }),
       'clusters.lab.caFile: got /etc/pve/',
     ],
-  ])('refuse %s, which no function on AWS could read', (_, config, complaint) => {
+    [
+      'a token among the passwords',
+      cluster({ token: { ssm: '/egress/test/passwords/token' } }),
+      'clusters.lab.token: got a parameter below /egress/test/passwords/',
+    ],
+  ])('refuse %s', (_, config, complaint) => {
     expect(() => read(config, {})).toThrow(complaint)
   })
 

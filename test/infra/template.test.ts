@@ -5,6 +5,7 @@ import { loadStage } from '../../infra/stage.ts'
 import { loadConfig } from '../../lib/config.ts'
 import { faults } from './faults.ts'
 import { type Packaged, packageStage } from './package.ts'
+import { permissionsPage } from './permissions.ts'
 import { functions, roomOf } from './rules/functions.ts'
 import { type RuleName, rules } from './rules/index.ts'
 import type { Given } from './rules/rule.ts'
@@ -34,6 +35,12 @@ describe('template', () => {
       expect(await rules[name](packaged.template, given)).toEqual([])
     },
   )
+})
+
+describe('page of permissions', () => {
+  it('is what the template says', async () => {
+    await expect(permissionsPage(packaged.template)).toMatchFileSnapshot('../../docs/aws-permissions.md')
+  })
 })
 
 describe('bundles', () => {
