@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { CREATE_STEPS, type StepName } from '../../lib/record.ts'
+import type { LabOptions } from '../lab/lab.ts'
 import type { Stage } from './stage.ts'
 
 /** A piece of a proxy's life: what comes before it, the event it begins with, and what must have come of it in the end. */
@@ -8,6 +9,9 @@ export type Plot = {
   before(stage: Stage): Promise<void>
   event(stage: Stage): void
   wish: { phase: 'Ready' | 'Deleted'; generation: number }
+  /** Another proxy's, in the same life. */
+  rival?: Plot['wish']
+  lab?: LabOptions
 }
 
 const spec = { zone: 'lab-1', image: 'debian-12' }
@@ -45,6 +49,20 @@ export const plots: Plot[] = [
     },
     event: (stage) => ask(stage, 'alpha', 2),
     wish: { phase: 'Ready', generation: 2 },
+  },
+  {
+    // Two want the one number there is: who has it must not lose it before the other may have it.
+    name: 'succession',
+    async before(stage) {
+      ask(stage, 'alpha')
+      await stage.run(() => phaseOf(stage) === 'Ready')
+      ask(stage, 'beta')
+      await stage.run(() => stage.lab.row('beta')?.problem?.code === 'RangeExhausted')
+    },
+    event: (stage) => unask(stage, 'alpha'),
+    wish: { phase: 'Deleted', generation: 1 },
+    rival: { phase: 'Ready', generation: 1 },
+    lab: { cluster: { vmids: { from: 5000, to: 5000 } } },
   },
   ...CREATE_STEPS.map(
     (step): Plot => ({

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { seeded } from '../lab/lab.ts'
+import { expectMet, expectNoStrays, type Plot } from './plots.ts'
+import { type Numbered, openStage } from './stage.ts'
+
+/** Where the process dies: at its n-th deed. Written `17-after`, or `17-after+31-before` for two deaths in a life. */
+type Death = { at: number; when: 'before' | 'after' }
+
+const HOUR_MS = 3600_000
+const PAIRS = 12
+const SEED = 20260101
+
+/** Runs one case alone, as a failure says: `CRASH_CASE='create 17-after' npx vitest run test/faults/crash`. */
+const only = process.env.CRASH_CASE
+
+/** One life, with deaths in it; what was done in it, in order. @throws {Error} telling the case, what broke, and the story */
+async function live(plot: Plot, deaths: Death[]): Promise<Numbered[]> {
+  const stage = await openStage({
+    ...plot.lab,
+    fate: ({ number }) => {
+      const death = deaths.find(({ at }) => at === number)
+      return death ? { kind: 'dies', when: death.when } : { kind: 'done' }
+    },
+  })
+  try {
+    await plot.before(stage)
+    stage.count(true)
+    plot.event(stage)
+    await stage.run()
+    expectMet(stage, 'alpha', plot.wish)
+    // What was sent before may still run, and what is nobody's may still appear.
+    await stage.lab.clock.advance(HOUR_MS)
+    await stage.run()
+    stage.watch.look()
+    expect(stage.watch.broken).toEqual([])
+    expectMet(stage, 'alpha', plot.wish)
+    if (plot.rival) expectMet(stage, 'beta', plot.rival)
+    expectNoStrays(stage)
+    return [...stage.deeds()]
+  } catch (cause) {
+    const name = [plot.name, deaths.map(({ at, when }) => `${at}-${when}`).join('+')].join(' ').trim()
+    const again = `CRASH_CASE='${name}' npx vitest run test/faults/crash`
+    const words = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${name}: ${words}\n\nto repeat it: ${again}\n\n${stage.story()}`, { cause })
+  } finally {
+    await stage.lab.close()
+  }
+}
+
+/**
+ * Dying after each change, and before it where something was read since the change before: else the two are one moment,
+ * as is dying before or after a read, which leaves nothing behind.
+ */
+const deathsOf = (deeds: Numbered[]): Death[] =>
+  deeds.flatMap(({ number, changes }, index): Death[] => {
+    if (!changes) return []
+    const after: Death = { at: number, when: 'after' }
+    return deeds[index - 1]?.changes ? [after] : [{ at: number, when: 'before' }, after]
+  })
+
+async function expectSurvived(plot: Plot, cases: Death[][]): Promise<void> {
+  const failures: string[] = []
+  for (const deaths of cases) {
+    await live(plot, deaths).catch((error: Error) => failures.push(error.message))
+    if (failures.length >= 3) break
+  }
+  if (failures.length > 0) expect.fail(failures.join('\n\n'))
+}
+
+/** Each plot with a death at each deed, one by one, and some with two. */
+export function eachDeath(plots: Plot[]): void {
+  describe.skipIf(only !== undefined).each(plots)('a process that dies in the plot $name', (plot) => {
+    it('at any deed, right before it or right after it, breaks no promise, and the wish is met', async () => {
+      const deeds = await live(plot, [])
+      expect(deeds.length).toBeGreaterThan(5)
+      await expectSurvived(
+        plot,
+        deathsOf(deeds).map((death) => [death]),
+      )
+    })
+
+    it('and again in its next life', async () => {
+      const random = seeded(SEED)
+      const pick = (below: number) => 1 + Math.floor(random() * below)
+      const when = () => (random() < 0.5 ? 'before' : 'after')
+      const { length } = await live(plot, [])
+      const pairs = Array.from({ length: PAIRS }, () => {
+        const first = pick(length)
+        return [
+          { at: first, when: when() },
+          { at: first + pick(40), when: when() },
+        ] as Death[]
+      })
+      await expectSurvived(plot, pairs)
+    })
+  })
+
+  const [name, list = ''] = (only ?? '').split(' ')
+  const plot = plots.find((one) => one.name === name)
+  if (plot) it(`the case ${only}`, () => live(plot, deathsIn(list)))
+}
+
+function deathsIn(list: string): Death[] {
+  const texts = list.split('+').filter((text) => text !== '')
+  return texts.map((text) => {
+    const [at, when] = text.split('-')
+    return { at: Number(at), when: when === 'before' ? 'before' : 'after' }
+  })
+}
