@@ -1,7 +1,7 @@
 import type { Cluster } from '../../lib/config.ts'
 import type { NodeState } from '../../lib/proxmox/index.ts'
 import type { Connections } from './connections.ts'
-import { type EndpointFacts, known, type TokenFacts } from './facts.ts'
+import { type EndpointFacts, isQuorate, known, type TokenFacts } from './facts.ts'
 import type { Endpoint, Ports } from './ports.ts'
 import { lookAtEndpoint, lookAtToken } from './targets.ts'
 
@@ -44,14 +44,25 @@ export async function approach(
   }
 }
 
+/** One in the part of the cluster that may write tells of the whole of it; where there is none, any will do. */
 async function firstToOpen(doors: readonly Door[]): Promise<Guide | undefined> {
-  const guides = doors.map(async ({ endpoint, looked }): Promise<Guide> => {
-    const { version, nodes } = await looked
-    if (!version.known) throw new Error(version.reason)
-    return { endpoint, major: version.value.major, states: known(nodes) }
-  })
+  const guides = doors.map(async ({ endpoint, looked }) => ({ endpoint, facts: await looked }))
+  return (await firstOf(guides, isQuorate)) ?? (await firstOf(guides, ({ version }) => version.known))
+}
+
+async function firstOf(
+  guides: readonly Promise<{ endpoint: Endpoint; facts: EndpointFacts }>[],
+  serves: (facts: EndpointFacts) => boolean,
+): Promise<Guide | undefined> {
   try {
-    return await Promise.any(guides)
+    return await Promise.any(
+      guides.map(async (looking): Promise<Guide> => {
+        const { endpoint, facts } = await looking
+        const major = known(facts.version)?.major
+        if (major === undefined || !serves(facts)) throw new Error(`${endpoint.url} does not serve`)
+        return { endpoint, major, states: known(facts.nodes) }
+      }),
+    )
   } catch (error) {
     if (error instanceof AggregateError) return undefined // Each has told why in its own facts.
     throw error

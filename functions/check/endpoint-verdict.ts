@@ -1,5 +1,5 @@
 import type { Finding } from './event.ts'
-import { type EndpointFacts, isSilent } from './facts.ts'
+import { type EndpointFacts, isQuorate, isSilent } from './facts.ts'
 import { about, orFine, SOON_MS } from './finding.ts'
 
 const SUPPORTED = [8, 9]
@@ -55,16 +55,11 @@ function unanswered({ url, node, version }: EndpointFacts): Finding {
 
 function judgeQuorum({ url, node, status, nodes }: EndpointFacts): Finding[] {
   const say = about({ target: 'endpoint', where: url, ...(node === undefined ? {} : { node }) })
-  const line = 'pvecm status # on the node'
+  if (!status.known && (status.code !== 'Forbidden' || !nodes.known)) return [say.untold('quorum', status)]
+  if (isQuorate({ status, nodes })) return []
   const text =
-    'its node is not in the part of the cluster that may write, so nothing can be made or deleted there'
-  if (status.known) return status.value.quorate ? [] : [say.fail('NoQuorum', text, line)]
-  if (status.code !== 'Forbidden' || !nodes.known) return [say.untold('quorum', status)]
-  // What the life cycle goes by too, where the token has no Sys.Audit: more than half of the nodes.
-  const online = nodes.value.filter((one) => one.online).length
-  return online * 2 > nodes.value.length
-    ? []
-    : [say.fail('NoQuorum', `${online} of ${nodes.value.length} nodes are online: ${text}`, line)]
+    'its node is not in the part of the cluster that may write: nothing can be made or deleted through it'
+  return [say.fail('NoQuorum', text, 'pvecm status # on the node')]
 }
 
 function judgeCertificate({ url, node, certificates }: EndpointFacts, now: number): Finding[] {

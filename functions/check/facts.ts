@@ -94,3 +94,10 @@ export const isSilent = (given: Fact<unknown>) =>
 /** The node's own API does not answer. What it is asked without any privilege tells: a refusal may be another node's. */
 export const isSilentNode = ({ bridges, storages }: Pick<NodeFacts, 'bridges' | 'storages'>) =>
   isSilent(bridges) && isSilent(storages)
+
+/** By the cluster's own word, else as the life cycle goes by where the token has no Sys.Audit: more than half of the nodes. */
+export function isQuorate({ status, nodes }: Pick<EndpointFacts, 'status' | 'nodes'>): boolean {
+  if (status.known) return status.value.quorate
+  const states = known(nodes) ?? []
+  return states.filter(({ online }) => online).length * 2 > states.length
+}
