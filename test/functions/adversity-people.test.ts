@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { hashNumber } from '../../lib/names.ts'
 import { CREATE_STEPS, type CreateStep } from '../../lib/record.ts'
 import { byHand, everywhere, resume, worldOf } from '../lab/by-hand.ts'
 import { atStep, type Lab, type LabOptions, openLab, settled } from '../lab/lab.ts'
@@ -307,5 +308,35 @@ describe.each(everywhere)('on PVE $version, with sight of $sight, a deletion', (
     await lab.run()
     expect(lab.row('alpha')?.phase).toBe('Deleted')
     expectNothingLeft(lab)
+  })
+
+  it('deletes a disk that Proxmox left behind, where the token may see it', async () => {
+    const world = worldOf(where)
+    for (const ugid of ['egress@pve', 'egress@pve!ctl'])
+      world.acl?.push({ path: '/storage/vmdata', ugid, role: 'PVEDatastoreAdmin', propagate: true })
+    const vmid = 5000 + (hashNumber('alpha') % 1000)
+    const stray = { storage: 'vmdata', name: `${vmid}/vm-${vmid}-disk-3.qcow2`, sizeBytes: 1024 ** 3, vmid }
+    for (const { name } of world.nodes) world.volumes?.push({ ...stray, node: name })
+    world.storages.push({ storage: 'other', type: 'dir', path: '/mnt/other', content: ['images'] })
+    await open({ world })
+    // It was not there yet when the number was chosen.
+    lab.sim.faults.add({
+      match: { method: 'GET', path: '/storage/vmdata/content' },
+      times: 1,
+      effect: { kind: 'answer', answer: { status: 200, data: [] } },
+    })
+    lab.request('alpha')
+    expect((await settled(lab, 'alpha')).place?.vmid).toBe(vmid)
+    lab.remove('alpha')
+    await atStep(lab, 'alpha', 'destroy')
+    // Another storage is away, so that Proxmox does not look for strays.
+    lab.sim.setStorage('other', { offline: "unable to activate storage 'other' - not mounted" })
+    const { place } = lab.row('alpha') ?? {}
+    await lab.run()
+    expect(lab.row('alpha')?.phase).toBe('Deleted')
+    const left = lab.sim.volumes().filter((volume) => volume.vmid === vmid)
+    expect(left.map(({ node }) => node)).toEqual(
+      ['pve1', 'pve2', 'pve3'].filter((node) => node !== place?.node),
+    )
   })
 })
