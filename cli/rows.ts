@@ -3,8 +3,11 @@ import {
   type BatchGetCommandOutput,
   type DynamoDBDocumentClient,
   GetCommand,
+  paginateQuery,
   QueryCommand,
 } from '@aws-sdk/lib-dynamodb'
+import * as z from 'zod'
+import { Claim } from '../lib/claims.ts'
 import { Phase, Row } from '../lib/record.ts'
 import { Standing } from '../lib/redrive.ts'
 
@@ -87,3 +90,38 @@ export async function readStandings(
 
 /** DynamoDB hands out at most so many items at once. */
 const BATCH = 100
+
+/** A row with the lease that somebody may have on it. */
+export async function readLeased(
+  client: DynamoDBDocumentClient,
+  table: string,
+  uid: string,
+): Promise<{ row: Row; lease?: { until: number } } | undefined> {
+  const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
+  if (Item?.phase === undefined) return undefined
+  const { lease } = Leased.parse(Item)
+  return { row: Row.parse(Item), ...(lease && { lease }) }
+}
+
+const Leased = z.object({ lease: z.object({ until: z.number() }).optional() })
+
+/** What an owner has claimed. By index: a claim of the last second may be missing. */
+export async function claimsOf(
+  client: DynamoDBDocumentClient,
+  table: string,
+  owner: string,
+): Promise<Claim[]> {
+  const pages = paginateQuery(
+    { client },
+    {
+      TableName: table,
+      IndexName: 'byOwner',
+      KeyConditionExpression: '#owner = :owner',
+      ExpressionAttributeNames: { '#owner': 'owner' },
+      ExpressionAttributeValues: { ':owner': owner },
+    },
+  )
+  const claims: Claim[] = []
+  for await (const { Items = [] } of pages) claims.push(...Items.map((item) => Claim.parse(item)))
+  return claims
+}

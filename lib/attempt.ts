@@ -8,7 +8,7 @@ import { type Moment, patched, type Row } from './record.ts'
 export type Attempted = { row: Row; result: Outcome | Failing }
 
 /** After these ends of a task the machine is asked, not the task: the world moved on, or nobody knows. */
-const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
+export const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
   'AlreadyExists',
   'AlreadyRunning',
   'DigestMismatch',
@@ -43,7 +43,7 @@ export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now
         })
         if (isOwn && !state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }
       }
-      return { row, result: await cycle.run({ ...row, ...moment(row) }, invocation) }
+      return { row, result: await cycle.run({ ...row, ...momentOf(row, now()) }, invocation) }
     } catch (error) {
       const failing = asFailing(error)
       if (failing.ambiguous) row = patched(row, { unsettledUntil: now() + settleMs })
@@ -63,12 +63,11 @@ export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now
       return { running: false, ok: false, error: Object.assign(unseen, { ambiguous: true }) }
     }
   }
-
-  function moment({ unsettledUntil, since, ended }: Row): Moment {
-    return {
-      settled: unsettledUntil === undefined || unsettledUntil < now(),
-      waitedSeconds: (now() - since) / 1000,
-      endedSecondsAgo: ended ? (now() - ended.at) / 1000 : Number.POSITIVE_INFINITY,
-    }
-  }
 }
+
+/** What the clock says of a row; a step is told, and reads none itself. */
+export const momentOf = ({ unsettledUntil, since, ended }: Row, nowMs: number): Moment => ({
+  settled: unsettledUntil === undefined || unsettledUntil < nowMs,
+  waitedSeconds: (nowMs - since) / 1000,
+  endedSecondsAgo: ended ? (nowMs - ended.at) / 1000 : Number.POSITIVE_INFINITY,
+})

@@ -1,8 +1,12 @@
 import type { CommandModule } from 'yargs'
-import { connect, withConnection } from '../connection.ts'
+import type { Row } from '../../lib/record.ts'
+import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
-import { describeRow } from '../describe-row.ts'
+import { describeRow, stateText } from '../describe-row.ts'
+import { follow } from '../follow.ts'
+import { instant } from '../format.ts'
 import { readRow } from '../rows.ts'
+import { untilSignal } from '../signals.ts'
 import { Unmet } from '../usage.ts'
 
 /** `egress get`: all that is known of one proxy. */
@@ -15,18 +19,67 @@ export const getCommand = ({ env, out }: Context) =>
       withConnection(
         argv
           .positional('uid', { type: 'string', demandOption: true, describe: 'which one: see egress list' })
+          .option('watch', {
+            alias: 'w',
+            type: 'boolean',
+            default: false,
+            describe: 'go on with a line for each change, until it is at rest or Ctrl-C',
+          })
           .option('json', { type: 'boolean', default: false, describe: 'the whole record as JSON' }),
       )
         .example('$0 get hello-1a2b3c4d', 'for a person')
-        .example('$0 get hello-1a2b3c4d --json', 'for a program'),
+        .example('$0 get hello-1a2b3c4d --json', 'for a program')
+        .example('$0 get hello-1a2b3c4d --watch', 'until it is ready, or somebody has to look'),
     handler: async (args) => {
       const connection = connect(args, env)
       try {
         const row = await readRow(connection.rows, connection.place('table'), args.uid)
         if (!row) throw new Unmet(`there is no proxy with the uid ${args.uid}`)
-        out(args.json ? JSON.stringify(row, null, 2) : describeRow(row, Date.now()))
+        const isShort = args.watch && args.json
+        out(args.json ? JSON.stringify(row, null, isShort ? undefined : 2) : describeRow(row, Date.now()))
+        if (args.watch)
+          await watch(row, connection, (next) => out(args.json ? JSON.stringify(next) : changeText(next)))
       } finally {
         connection.close()
       }
     },
-  }) satisfies CommandModule<object, { data: string; uid: string; json: boolean }>
+  }) satisfies CommandModule<object, { data: string; uid: string; watch: boolean; json: boolean }>
+
+/** Tells each change after `first`. At rest means that no message is on its way: Ready, Failed or Deleted. */
+async function watch(first: Row, connection: Connection, tell: (row: Row) => void): Promise<void> {
+  const stop = untilSignal()
+  let told = changeKey(first)
+  try {
+    await follow({
+      read: () => readRow(connection.rows, connection.place('table'), first.uid),
+      onChange(row) {
+        if (changeKey(row) === told) return
+        told = changeKey(row)
+        tell(row)
+      },
+      ended: (row) => (row?.step === undefined ? { kind: 'met' } : undefined),
+      timeoutMs: Number.POSITIVE_INFINITY,
+      signal: stop.signal,
+    })
+  } catch (error) {
+    // Called off by a person: as asked.
+    if (!stop.signal.aborted) throw error
+  } finally {
+    stop.release()
+  }
+}
+
+/** What a person would call a change: not each message, nor each look. */
+const changeKey = ({ phase, step, problem, endpoint, generation }: Row) =>
+  JSON.stringify([phase, step, problem?.code, problem?.reason, endpoint, generation])
+
+function changeText(row: Row): string {
+  const { problem, endpoint } = row
+  const told = [
+    instant(Date.now()),
+    stateText(row),
+    endpoint,
+    problem && `${problem.code}: ${problem.reason}`,
+  ]
+  return told.filter((part) => part !== undefined).join('  ')
+}

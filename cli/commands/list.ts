@@ -27,10 +27,22 @@ export const listCommand = ({ env, out, err }: Context) =>
             default: false,
             describe: 'deleted ones too',
           })
+          .option('zone', {
+            type: 'string',
+            requiresArg: true,
+            describe: 'only those asked for in this zone',
+          })
+          .option('label', {
+            type: 'string',
+            array: true,
+            nargs: 1,
+            describe: 'only those with this label: key=value, or key for any value; repeat it for more',
+          })
           .option('json', { type: 'boolean', default: false, describe: 'as a JSON list of records' }),
       )
         .example('$0 list', 'what there is')
         .example('$0 list --phase Failed', 'what needs a person')
+        .example('$0 list --zone lab-1 --label team=search', 'whose they are')
         .example('$0 list --json', 'for a program'),
     handler: async (args) => {
       const connection = connect(args, env)
@@ -38,7 +50,8 @@ export const listCommand = ({ env, out, err }: Context) =>
         if (args.all && args.phase) throw new UsageError('--all and --phase exclude each other')
         const standing = allPhases.filter((phase) => args.all || phase !== 'Deleted')
         const phases: Phases = args.phase ?? standing
-        const rows = await listRows(connection.rows, connection.place('table'), phases)
+        const all = await listRows(connection.rows, connection.place('table'), phases)
+        const rows = all.filter((row) => isIn(row, args.zone) && bears(row, args.label ?? []))
         if (args.json) return out(JSON.stringify(rows, null, 2))
         if (rows.length === 0) return err('no proxies')
         out(table(rows, Date.now()))
@@ -48,8 +61,25 @@ export const listCommand = ({ env, out, err }: Context) =>
     },
   }) satisfies CommandModule<
     object,
-    { data: string; phase?: Phases | undefined; all: boolean; json: boolean }
+    {
+      data: string
+      phase?: Phases | undefined
+      all: boolean
+      zone?: string | undefined
+      label?: string[] | undefined
+      json: boolean
+    }
   >
+
+const isIn = ({ spec }: Row, zone: string | undefined) => zone === undefined || spec?.zone === zone
+
+function bears({ spec }: Row, wanted: string[]): boolean {
+  const labels = spec?.labels ?? {}
+  return wanted.every((text) => {
+    const [key = '', ...value] = text.split('=')
+    return Object.hasOwn(labels, key) && (value.length === 0 || labels[key] === value.join('='))
+  })
+}
 
 function table(rows: Row[], now: number): string {
   const lines: string[][] = []

@@ -1,0 +1,80 @@
+import type { CommandModule } from 'yargs'
+import { momentOf } from '../../lib/attempt.ts'
+import { foresee } from '../../lib/foresight.ts'
+import type { Row } from '../../lib/record.ts'
+import { lookClosely, nothingSeen } from '../close-look.ts'
+import { type Connection, connect, withConnection } from '../connection.ts'
+import type { Context } from '../context.ts'
+import { describeExplained, type Explained } from '../describe-close-look.ts'
+import { countQueue } from '../queue-counts.ts'
+import { allPhases, claimsOf, listRows, readLeased } from '../rows.ts'
+import { Unmet, UsageError } from '../usage.ts'
+
+const DEFAULT_STALL_SECONDS = 900
+
+/** `egress explain`: what a proxy is doing, and what it will do next. */
+export const explainCommand = ({ env, out }: Context) =>
+  ({
+    command: 'explain <id>',
+    describe: 'Explain one proxy: its row, its VM as it is now, and what happens next and why',
+    builder: (argv) =>
+      withConnection(
+        argv
+          .positional('id', { type: 'string', demandOption: true, describe: 'a uid, or a name' })
+          .option('json', { type: 'boolean', default: false, describe: 'as JSON' }),
+      )
+        .example('$0 explain shop-1a2b3c4d', 'why is it not ready yet?')
+        .example('$0 explain shop', 'by its name'),
+    handler: async (args) => {
+      const connection = connect(args, env)
+      try {
+        const uid = await uidOf(args.id, connection)
+        const explained = await explain(uid, connection, Date.now())
+        out(args.json ? json(explained) : describeExplained(explained, Date.now()))
+      } finally {
+        connection.close()
+      }
+    },
+  }) satisfies CommandModule<object, { data: string; id: string; json: boolean }>
+
+async function explain(uid: string, connection: Connection, now: number): Promise<Explained> {
+  const { rows: client, place, sqs } = connection
+  const read = await readLeased(client, place('table'), uid)
+  if (!read) throw new Unmet(`there is no proxy with the uid ${uid}`)
+  const { row, lease } = read
+  const config = connection.config()
+  const [look, claims, create, others] = await Promise.all([
+    config
+      ? lookClosely(row, config)
+      : nothingSeen('the cluster: no configuration, --config or EGRESS_CONFIG names it'),
+    claimsOf(client, place('claimsTable'), uid),
+    countQueue(sqs, place('createQueueUrl')),
+    countQueue(sqs, place('deleteQueueUrl')),
+  ])
+  return {
+    row,
+    lease,
+    look,
+    claims,
+    queues: { create, delete: others },
+    next: foresee({ ...row, ...momentOf(row, now) }, look.view, lease, now),
+    stallSeconds: config?.timings.stallSeconds ?? DEFAULT_STALL_SECONDS,
+  }
+}
+
+/** A uid as it is; else the one proxy of that name. */
+async function uidOf(id: string, { rows: client, place }: Connection): Promise<string> {
+  if (await readLeased(client, place('table'), id)) return id
+  const named = (await listRows(client, place('table'), allPhases)).filter(({ name }) => name === id)
+  const standing = named.filter(({ phase }) => phase !== 'Deleted')
+  const [one, ...others] = standing.length > 0 ? standing : named
+  if (!one) throw new Unmet(`there is no proxy with the uid or name ${id}`)
+  if (others.length === 0) return one.uid
+  throw new UsageError(`${others.length + 1} proxies are called ${id}; say which: ${uids([one, ...others])}`)
+}
+
+const uids = (rows: Row[]) => rows.map(({ uid }) => uid).join(', ')
+
+/** Sets as lists. */
+const json = (explained: Explained) =>
+  JSON.stringify(explained, (_, value: unknown) => (value instanceof Set ? [...value] : value), 2)
