@@ -5,6 +5,7 @@ import { checkCommand } from './commands/check.ts'
 import { deleteCommand } from './commands/delete.ts'
 import { dlqCommand } from './commands/dlq.ts'
 import { eventsCommand } from './commands/events.ts'
+import { explainCommand } from './commands/explain.ts'
 import { getCommand } from './commands/get.ts'
 import { listCommand } from './commands/list.ts'
 import { requestCommand } from './commands/request.ts'
@@ -54,6 +55,7 @@ function commandLine(context: Context) {
     .command(getCommand(context))
     .command(listCommand(context))
     .command(dlqCommand(context))
+    .command(explainCommand(context))
     .command(eventsCommand(context))
     .command(checkCommand(context))
     .command(simCommand(context))
