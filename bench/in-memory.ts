@@ -16,7 +16,14 @@ import { createMemoryUserData } from '../test/fakes/user-data.ts'
 import { createInstantProxmox } from './instant.ts'
 import { instantConfig, NODES, requested, unwanted } from './instant-config.ts'
 
-export type Pace = { lives: number; records: number; seconds: number; cpuMs: number }
+export type Pace = {
+  lives: number
+  records: number
+  seconds: number
+  /** Of the functions' process. */
+  cpuMs: number
+  emulatorCpuMs?: number
+}
 
 /** Whole lives through the functions with nothing real around them: what our own code costs. The clock jumps over waits. */
 export async function inMemory(lives: number): Promise<Pace> {

@@ -209,7 +209,8 @@ function billOf(life: PerLife, gbSeconds: number): Line[] {
 function idleCosts(): Line[] {
   const [alarms, endpoints] = [
     countIn('../infra/alarms.yml', /AWS::CloudWatch::(?:Composite)?Alarm/g),
-    countIn('../infra/network/vpn.yml', /VpcEndpointType: Interface/g),
+    // One is a gateway, which costs nothing.
+    countIn('../infra/network/vpn.yml', /AWS::EC2::VPCEndpoint$/gm) - 1,
   ]
   const polls = 2 * 5 * (SECONDS_A_MONTH / 20)
   const zones = 2

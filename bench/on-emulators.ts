@@ -40,7 +40,13 @@ export async function onEmulators(lives: number, concurrency: number): Promise<P
     const config = join(folder, 'bench.yml')
     writeFileSync(config, instantConfig())
     writeFileSync(join(folder, 'token'), 'token')
-    return await run({ where, config, lives, concurrency })
+    const cpu = async () => {
+      child.send('cpu')
+      return Number((await once(child, 'message'))[0])
+    }
+    const before = await cpu()
+    const pace = await run({ where, config, lives, concurrency })
+    return { ...pace, emulatorCpuMs: (await cpu()) - before }
   } finally {
     await opened.close()
   }
