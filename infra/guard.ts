@@ -13,8 +13,11 @@ export type Serverless = {
   serviceDir: string
   classes: { Error: new (message: string) => Error }
   service: {
-    custom: { settings: Settings }
-    functions: Record<string, { reservedConcurrency?: number }>
+    custom: { settings: Pick<Settings, 'configFile'> }
+    functions: Record<
+      string,
+      { reservedConcurrency?: number; events?: { sqs?: { maximumConcurrency: number } }[] }
+    >
   }
   getProvider(name: 'aws'): {
     getStage(): string
@@ -44,11 +47,15 @@ export default class Guard {
 async function missing(serverless: Serverless): Promise<string[]> {
   const { settings } = serverless.service.custom
   const aws = serverless.getProvider('aws')
-  const reserved = Object.values(serverless.service.functions)
-    .map(({ reservedConcurrency = 0 }) => reservedConcurrency)
-    .reduce((sum, one) => sum + one, 0)
+  const functions = Object.values(serverless.service.functions)
+  const executions = {
+    reserved: sum(functions.map(({ reservedConcurrency = 0 }) => reservedConcurrency)),
+    batches: sum(
+      functions.flatMap(({ events = [] }) => events.map(({ sqs }) => sqs?.maximumConcurrency ?? 0)),
+    ),
+  }
   const config = loadConfig(join(serverless.serviceDir, settings.configFile))
-  return preflight(aws.getStage(), config, { ...settings, reserved }, await account(serverless))
+  return preflight(aws.getStage(), config, executions, await account(serverless))
 }
 
 async function account(serverless: Serverless): Promise<Account> {
@@ -134,3 +141,5 @@ async function count(dynamodb: DynamoDBClient, TableName: string, phase: string)
   } while (ExclusiveStartKey)
   return total
 }
+
+const sum = (numbers: number[]) => numbers.reduce((so, one) => so + one, 0)

@@ -1,5 +1,4 @@
 import type { Config } from '../lib/config.ts'
-import type { Settings } from './settings.ts'
 
 /** What the preflight asks of the account. */
 export type Account = {
@@ -8,6 +7,9 @@ export type Account = {
   /** Executions at once that the account allows in the region, and what of them no function has reserved. */
   concurrency(): Promise<{ limit: number; unreserved: number }>
 }
+
+/** Executions at once that the stack wants: reserved for scheduled functions, and for batches of the queues. */
+type Executions = { reserved: number; batches: number }
 
 /** Lambda keeps this many for functions without a reservation. Source: AWS Lambda, "Configuring reserved concurrency". */
 const ALWAYS_UNRESERVED = 100
@@ -19,14 +21,14 @@ const ALWAYS_UNRESERVED = 100
 export async function preflight(
   stage: string,
   { clusters }: Pick<Config, 'clusters'>,
-  settings: Pick<Settings, 'concurrency'> & { reserved: number },
+  executions: Executions,
   account: Account,
 ): Promise<string[]> {
   if (stage === 'example')
     return [
       'the stage `example` is one to copy: make config/prod.yml and infra/stages/prod.yml from it, then deploy with --stage prod',
     ]
-  return [...(await missingTokens(clusters, account)), ...(await missingConcurrency(settings, account))]
+  return [...(await missingTokens(clusters, account)), ...(await missingConcurrency(executions, account))]
 }
 
 /** A cluster may name two parameters; while no token is being replaced, one of them is enough. */
@@ -51,13 +53,9 @@ async function missingTokens(clusters: Config['clusters'], account: Account): Pr
   return [...missing, ...open]
 }
 
-async function missingConcurrency(
-  { concurrency, reserved }: Pick<Settings, 'concurrency'> & { reserved: number },
-  account: Account,
-): Promise<string[]> {
+async function missingConcurrency({ reserved, batches }: Executions, account: Account): Promise<string[]> {
   const { limit, unreserved } = await account.concurrency()
   const ask = 'ask for more: Service Quotas, AWS Lambda, Concurrent executions (L-B99A9384)'
-  const batches = concurrency.create + concurrency.delete
   if (reserved > 0 && limit - reserved < ALWAYS_UNRESERVED)
     return [
       `the account allows ${limit} executions at once, of which Lambda lets nobody reserve the last ${ALWAYS_UNRESERVED}: ${ask}`,

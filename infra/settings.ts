@@ -1,59 +1,15 @@
 import { isAbsolute, join, relative } from 'node:path'
 import ipaddr from 'ipaddr.js'
-import { redeliverySeconds } from '../lib/backoff.ts'
 import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
-import { FailureCode, retryWindowSeconds } from '../lib/failure.ts'
+import { type QueueSettings, queueSettings, refuseEndlessRetries } from '../lib/queue-settings.ts'
 import type { Complaint } from '../lib/wanted.ts'
-import { type Concurrency, loadStage, type Stage } from './stage.ts'
-
-/** What follows from the configuration and is the same wherever the functions run. */
-export type RuntimeSettings = {
-  functionTimeoutSeconds: number
-  visibilitySeconds: number
-  maxReceiveCount: number
-  concurrency: Concurrency
-}
-
-/** SQS's bound. */
-const MAX_RECEIVE_COUNT = 1000
-
-/**
- * Times and counts of queues and functions.
- * @throws {Error} when a window of retries is so long that the queue would give up first
- */
-export function runtimeSettings(
-  { timings }: Pick<Config, 'timings'>,
-  concurrency: Concurrency,
-): RuntimeSettings {
-  const { functionTimeoutSeconds } = timings
-  for (const code of FailureCode.options) {
-    const window = retryWindowSeconds(code, timings.retryWindowSeconds)
-    if (receivesWithin(code, window) < MAX_RECEIVE_COUNT) continue
-    throw new Error(
-      `timings.retryWindowSeconds.${code}: ${window} s can take ${MAX_RECEIVE_COUNT} receives or more, at which SQS gives up`,
-    )
-  }
-  return {
-    functionTimeoutSeconds,
-    // As AWS advises: a function may be throttled and tried again before its batch is shown to another.
-    visibilitySeconds: 6 * functionTimeoutSeconds,
-    maxReceiveCount: MAX_RECEIVE_COUNT,
-    concurrency,
-  }
-}
-
-/** The most receives that fit into a window of retries: each pause as short as its jitter can make it. */
-export function receivesWithin(code: FailureCode, windowSeconds: number): number {
-  let receives = 1
-  for (let atSeconds = 0; atSeconds < windowSeconds && receives < MAX_RECEIVE_COUNT; receives++)
-    atSeconds += redeliverySeconds(code, receives, () => 0)
-  return receives
-}
+import { loadStage, type Stage } from './stage.ts'
 
 type Rule = { IpProtocol: 'tcp'; FromPort: number; ToPort: number; CidrIp: string; Description: string }
 
 /** Everything serverless.yml and infra/*.yml take from the two files of a stage. */
-export type Settings = RuntimeSettings & {
+export type Settings = QueueSettings & {
+  concurrency: Stage['concurrency']
   region: string
   deployment: string
   protect: boolean
@@ -104,10 +60,12 @@ export function settings(from: {
   const { folder, configFile, config, stage } = from
   const complaints = [...outOfReach(folder, config), ...notAdmitted(config, stage)]
   if (complaints.length > 0) throw new ConfigError(configFile, complaints)
+  refuseEndlessRetries(config)
   const { region, protect, logRetentionDays, alarmEmail = '', concurrency, network } = stage
   const existing = 'existing' in network ? network.existing : undefined
   return {
-    ...runtimeSettings(config, concurrency),
+    ...queueSettings(config.timings.functionTimeoutSeconds),
+    concurrency,
     region,
     deployment: config.deployment,
     protect,

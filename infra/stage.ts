@@ -47,11 +47,10 @@ const Batches = z
   .int()
   .min(2, wanted('at least 2: Lambda takes no less'))
   .max(1000, wanted('at most 1000'))
-  .default(4)
+  .optional()
 
-/** Batches of each queue in work at once, of up to ten records each. */
-export const Concurrency = z.strictObject({ create: Batches, delete: Batches }).prefault({})
-export type Concurrency = z.infer<typeof Concurrency>
+/** Batches of each queue in work at once, of up to ten records each; serverless.yml has the default. */
+const Concurrency = z.strictObject({ create: Batches, delete: Batches }).prefault({})
 
 /** What a deployment is given besides config/<stage>.yml: what only AWS needs to know, and no function reads. */
 export const Stage = z.strictObject({

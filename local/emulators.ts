@@ -15,18 +15,11 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs'
 import { ACCOUNT, credentials, REGION } from './account.ts'
+import { type DeclaredQueue, readDeclarations } from './declared.ts'
 import { createOpened } from './opened.ts'
 import { onItsPort, type Ports } from './ports.ts'
 import { serveQueues } from './queue-server.ts'
-import {
-  MAX_RECEIVE_COUNT,
-  outcomes,
-  type SourceId,
-  sources,
-  type TableId,
-  tables,
-  visibilitySeconds,
-} from './resources.ts'
+import { outcomes, type SourceId, type TableId, tables } from './resources.ts'
 import { serveTables } from './table-server.ts'
 
 export type QueueRef = { url: string; arn: string }
@@ -58,7 +51,8 @@ export async function startEmulators(options: {
     const dynamodb = `http://127.0.0.1:${tableServer.port}`
     const sqs = `http://127.0.0.1:${queueServer.port}`
     await createTables(dynamodb)
-    const made = await createQueuesAndTopic(sqs, visibilitySeconds(options.functionTimeoutSeconds))
+    const { queues } = readDeclarations(options.functionTimeoutSeconds)
+    const made = await createQueuesAndTopic(sqs, queues)
     return {
       endpoints: { dynamodb, sqs, sns: sqs },
       tables: { proxies: 'proxies', claims: 'claims' },
@@ -92,22 +86,22 @@ async function createTables(endpoint: string): Promise<void> {
   }
 }
 
-async function createQueuesAndTopic(endpoint: string, visibility: number) {
+async function createQueuesAndTopic(endpoint: string, declared: Record<SourceId, DeclaredQueue>) {
   const client = new SQSClient({ endpoint, region: REGION, credentials })
   const topics = new SNSClient({ endpoint, region: REGION, credentials })
   const queue = (name: string, attributes: Record<string, string>) =>
     ensureQueue(client, endpoint, name, attributes)
   const withDeadLetters = async (id: SourceId) => {
-    const { retentionSeconds, deadLetterRetentionSeconds } = sources[id]
+    const { retentionSeconds, deadLetterRetentionSeconds, visibilitySeconds, maxReceiveCount } = declared[id]
     const deadLetters = await queue(`${id}-dlq`, {
       MessageRetentionPeriod: String(deadLetterRetentionSeconds),
     })
     const source = await queue(id, {
       MessageRetentionPeriod: String(retentionSeconds),
-      VisibilityTimeout: String(visibility),
+      VisibilityTimeout: String(visibilitySeconds),
       RedrivePolicy: JSON.stringify({
         deadLetterTargetArn: deadLetters.arn,
-        maxReceiveCount: MAX_RECEIVE_COUNT,
+        maxReceiveCount,
       }),
     })
     return { ...source, deadLetters }

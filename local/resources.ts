@@ -67,18 +67,9 @@ export type TableId = keyof typeof tables
 
 const DAY_SECONDS = 86_400
 
-/** No window of retries may reach it (24 h at 150 to 300 s is about 590): it only ends messages that kill whoever reads them. */
-export const MAX_RECEIVE_COUNT = 1000
-
-/** Queues that feed a function; each has dead letters called `<name>-dlq`. */
-export const sources = {
-  create: { retentionSeconds: 4 * DAY_SECONDS, deadLetterRetentionSeconds: 14 * DAY_SECONDS },
-  delete: { retentionSeconds: 4 * DAY_SECONDS, deadLetterRetentionSeconds: 14 * DAY_SECONDS },
-} as const
-export type SourceId = keyof typeof sources
-
-/** As AWS advises: a function may be throttled and tried again before its batch is shown to another. */
-export const visibilitySeconds = (functionTimeoutSeconds: number) => 6 * functionTimeoutSeconds
+/** Queues that feed a function; each has dead letters called `<name>-dlq`. What they are like stands in infra/queues.yml. */
+export const sources = ['create', 'delete'] as const
+export type SourceId = (typeof sources)[number]
 
 export const outcomes = {
   topic: 'egress-outcomes',

@@ -1,29 +1,30 @@
 import { SQSClient } from '@aws-sdk/client-sqs'
 import { ACCOUNT, credentials, REGION } from './account.ts'
+import { type Declared, readDeclarations } from './declared.ts'
 import type { Emulators } from './emulators.ts'
 import type { LogFile } from './log-file.ts'
 import { mapQueue } from './mapping.ts'
 import { createOpened } from './opened.ts'
-import type { SourceId } from './resources.ts'
-import { queueFunctions, scheduledFunctions } from './roster.ts'
 import { createSandbox } from './sandbox.ts'
 import { createSandboxPool } from './sandbox-pool.ts'
 import { runSchedule } from './schedule.ts'
 
-/** Runs every function of the roster: those of queues on their messages, the others at their rate. */
+/** Runs every function of serverless.yml: those of queues on their messages, the others at their rate. */
 export function runFunctions(options: {
   emulators: Emulators
   config: string
+  /** Of a function for which serverless.yml says nothing else. */
   timeoutMs: number
   logLevel: string | undefined
   log: LogFile
 }): { close(): Promise<void> } {
-  const { emulators, timeoutMs, log } = options
+  const { emulators, log } = options
+  const { fed, scheduled } = readDeclarations(options.timeoutMs / 1000)
   const env = environment(options)
   const opened = createOpened()
   const feeds: { stop(): Promise<void> }[] = []
 
-  const poolOf = (name: string, handler: URL) =>
+  const poolOf = ({ name, handler, timeoutMs }: Declared) =>
     createSandboxPool(() =>
       createSandbox({
         handler: handler.href,
@@ -39,14 +40,16 @@ export function runFunctions(options: {
 
   const client = new SQSClient({ endpoint: emulators.endpoints.sqs, region: REGION, credentials })
   opened.add({ close: () => client.destroy() })
-  for (const [name, { handler, maximumConcurrency }] of Object.entries(queueFunctions)) {
-    const { invoke } = opened.add(poolOf(name, handler))
-    // Object.entries forgets that the keys are the table's.
-    const queue = emulators.queues[name as SourceId]
-    feeds.push(mapQueue({ client, queue, maximumConcurrency, invoke, onProblem: reporter(name) }))
+  for (const one of fed) {
+    const { invoke } = opened.add(poolOf(one))
+    const { batchSize, maximumConcurrency } = one
+    const queue = emulators.queues[one.source]
+    const onProblem = reporter(one.name)
+    feeds.push(mapQueue({ client, queue, batchSize, maximumConcurrency, invoke, onProblem }))
   }
-  for (const { name, handler, rateSeconds } of scheduledFunctions()) {
-    const { invoke } = opened.add(poolOf(name, handler))
+  for (const one of scheduled) {
+    const { invoke } = opened.add(poolOf(one))
+    const { name, rateSeconds } = one
     feeds.push(runSchedule({ name, rateSeconds, invoke, onProblem: reporter(name) }))
   }
   // All at once: each waits for its own batches in flight.

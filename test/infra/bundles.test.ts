@@ -85,7 +85,7 @@ beforeAll(async () => {
   const client = new SQSClient({ endpoint: emulators.endpoints.sqs, region: REGION, credentials })
   opened.push(() => client.destroy())
   const feeds: Mapping[] = []
-  for (const side of Object.keys(sources) as (keyof typeof sources)[]) {
+  for (const side of sources) {
     const { Properties } =
       packaged.template.Resources[`${capital(side)}EventSourceMappingSQS${capital(side)}Queue`] ?? {}
     feeds.push(
@@ -309,7 +309,7 @@ describe('packaged bundles', () => {
     })
   })
 
-  it.each(Object.keys(sources))('called nothing that the role of %s does not allow', (room) => {
+  it.each(sources)('called nothing that the role of %s does not allow', (room) => {
     const seen = new Set(seenBy(room).map(inTemplate))
     const role = target(packaged.template.Resources[`${capital(room)}LambdaFunction`]?.Properties.Role) ?? ''
     const grants = granted(packaged.template, role, given)

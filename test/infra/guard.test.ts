@@ -63,9 +63,11 @@ const serverless = (): Serverless => ({
   serviceDir: folder,
   classes: { Error },
   service: {
-    // Of the settings, the guard reads these two.
-    custom: { settings: { configFile: 'config/prod.yml', concurrency: { create: 4, delete: 4 } } as never },
-    functions: { create: {}, gc: { reservedConcurrency: 1 } },
+    custom: { settings: { configFile: 'config/prod.yml' } },
+    functions: {
+      create: { events: [{ sqs: { maximumConcurrency: 4 } }] },
+      gc: { reservedConcurrency: 1, events: [] },
+    },
   },
   getProvider: () => ({
     getStage: () => 'prod',
@@ -95,6 +97,15 @@ describe('guard', () => {
     })
     await expect(run('before:deploy:deploy')).rejects.toThrow(
       /refused:\n {2}no token of cluster lab[\s\S]*\n {2}the account allows 10/,
+    )
+  })
+
+  it('counts what the queues of the stack may take', async () => {
+    answers.GetAccountSettings = () => ({
+      body: { AccountLimit: { ConcurrentExecutions: 1000, UnreservedConcurrentExecutions: 3 } },
+    })
+    await expect(run('before:deploy:deploy')).rejects.toThrow(
+      'has 3 executions at once to give, the queues may take 4',
     )
   })
 

@@ -4,7 +4,7 @@ import { aConfig, aDocument } from '../lib/a-config.ts'
 
 const lab = aDocument().clusters.lab
 const withToken = (token: unknown) => aConfig({ clusters: { lab: { ...lab, token } } })
-const settings = { concurrency: { create: 4, delete: 4 }, reserved: 2 }
+const executions = { batches: 8, reserved: 2 }
 
 const account = (types: Record<string, string>, concurrency = { limit: 1000, unreserved: 998 }): Account => ({
   parameterTypes: async (names) => new Map(Object.entries(types).filter(([name]) => names.includes(name))),
@@ -14,36 +14,36 @@ const account = (types: Record<string, string>, concurrency = { limit: 1000, unr
 describe('preflight', () => {
   it('finds nothing missing where tokens are stored and executions are left', async () => {
     expect(
-      await preflight('prod', withToken({ ssm: '/t' }), settings, account({ '/t': 'SecureString' })),
+      await preflight('prod', withToken({ ssm: '/t' }), executions, account({ '/t': 'SecureString' })),
     ).toEqual([])
   })
 
   it('wants one of two tokens only, as between rotations', async () => {
     const config = withToken([{ ssm: '/t' }, { ssm: '/next' }])
-    expect(await preflight('prod', config, settings, account({ '/next': 'SecureString' }))).toEqual([])
+    expect(await preflight('prod', config, executions, account({ '/next': 'SecureString' }))).toEqual([])
   })
 
   it('tells how to store a token that is missing, and never takes it as an argument', async () => {
-    const [line, ...more] = await preflight('prod', withToken({ ssm: '/t' }), settings, account({}))
+    const [line, ...more] = await preflight('prod', withToken({ ssm: '/t' }), executions, account({}))
     expect(line).toContain('no token of cluster lab')
     expect(line).toContain('--type SecureString --name /t --value file://')
     expect(more).toEqual([])
   })
 
   it('refuses a token that lies open', async () => {
-    const found = await preflight('prod', withToken({ ssm: '/t' }), settings, account({ '/t': 'String' }))
+    const found = await preflight('prod', withToken({ ssm: '/t' }), executions, account({ '/t': 'String' }))
     expect(found).toEqual([expect.stringContaining('parameter /t is a String')])
   })
 
   it('says when the account has too few executions to reserve any, as a new one', async () => {
     const few = account({ '/t': 'SecureString' }, { limit: 10, unreserved: 10 })
-    const found = await preflight('prod', withToken({ ssm: '/t' }), settings, few)
+    const found = await preflight('prod', withToken({ ssm: '/t' }), executions, few)
     expect(found).toEqual([expect.stringMatching(/allows 10 executions.*L-B99A9384/)])
   })
 
   it('says when others have reserved what the queues may take', async () => {
     const few = account({ '/t': 'SecureString' }, { limit: 1000, unreserved: 7 })
-    const found = await preflight('prod', withToken({ ssm: '/t' }), settings, few)
+    const found = await preflight('prod', withToken({ ssm: '/t' }), executions, few)
     expect(found).toEqual([
       expect.stringContaining('has 7 executions at once to give, the queues may take 8'),
     ])
@@ -51,11 +51,11 @@ describe('preflight', () => {
 
   it('says everything at once', async () => {
     const few = account({}, { limit: 10, unreserved: 10 })
-    expect(await preflight('prod', withToken({ ssm: '/t' }), settings, few)).toHaveLength(2)
+    expect(await preflight('prod', withToken({ ssm: '/t' }), executions, few)).toHaveLength(2)
   })
 
   it('does not deploy the example', async () => {
-    const found = await preflight('example', withToken({ ssm: '/t' }), settings, account({}))
+    const found = await preflight('example', withToken({ ssm: '/t' }), executions, account({}))
     expect(found).toEqual([expect.stringContaining('is one to copy')])
   })
 })

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { readSettings, receivesWithin, runtimeSettings } from '../../infra/settings.ts'
-import { Concurrency } from '../../infra/stage.ts'
+import { readSettings } from '../../infra/settings.ts'
 import { leaseMs } from '../../lib/function.ts'
+import { receivesWithin } from '../../lib/queue-settings.ts'
 import { aConfig, aDocument } from '../lib/a-config.ts'
 
 const lab = aDocument().clusters.lab
@@ -38,17 +38,11 @@ function read(config: object, stage: object) {
   return readSettings(folder, 'test')
 }
 
-const concurrency = Concurrency.parse({})
-
 describe('settings', () => {
   it('keep messages hidden six times as long as a function may run, and the lease longer than that run', () => {
-    const config = aConfig({ timings: { functionTimeoutSeconds: 40, maxClockSkewSeconds: 120 } })
-    const { functionTimeoutSeconds, visibilitySeconds } = runtimeSettings(config, concurrency)
-    expect({ functionTimeoutSeconds, visibilitySeconds }).toEqual({
-      functionTimeoutSeconds: 40,
-      visibilitySeconds: 240,
-    })
-    expect(leaseMs(config)).toBe((40 + 30 + 120) * 1000)
+    const timings = { functionTimeoutSeconds: 40, maxClockSkewSeconds: 120 }
+    expect(read({ timings }, {})).toMatchObject({ functionTimeoutSeconds: 40, visibilitySeconds: 240 })
+    expect(leaseMs(aConfig({ timings }))).toBe((40 + 30 + 120) * 1000)
   })
 
   it('count the receives of a window by the shortest pauses: a day takes about 590', () => {
@@ -58,8 +52,7 @@ describe('settings', () => {
   })
 
   it('refuse a window of retries that a queue would cut short', () => {
-    const config = aConfig({ timings: { retryWindowSeconds: { Unreachable: 48 * 3600 } } })
-    expect(() => runtimeSettings(config, concurrency)).toThrow(
+    expect(() => read({ timings: { retryWindowSeconds: { Unreachable: 48 * 3600 } } }, {})).toThrow(
       'timings.retryWindowSeconds.Unreachable: 172800 s can take 1000 receives or more',
     )
   })

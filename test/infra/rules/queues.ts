@@ -1,5 +1,5 @@
-import { receivesWithin } from '../../../infra/settings.ts'
 import { FailureCode, retryWindowSeconds } from '../../../lib/failure.ts'
+import { receivesWithin } from '../../../lib/queue-settings.ts'
 import { sources } from '../../../local/resources.ts'
 import { list, ofType, type Resource, type Template, target } from '../template.ts'
 import type { Rule } from './rule.ts'
@@ -20,7 +20,7 @@ const deadLettersOf = (template: Template, { Properties }: Resource): Named | un
 }
 
 export const bothSidesHaveAQueue: Rule = (template, { stage }) =>
-  Object.keys(sources)
+  sources
     .filter(
       (side) =>
         !sourceQueues(template).some(
