@@ -1,30 +1,135 @@
 import type { Template } from '../template.ts'
-import * as alarms from './alarms.ts'
-import * as functions from './functions.ts'
-import * as network from './network.ts'
-import * as queues from './queues.ts'
-import * as roles from './roles.ts'
+import {
+  alarmsSayWhatToDo,
+  alarmsTellSomebody,
+  alarmsWatchRealMetrics,
+  everyDeadLetterAlarms,
+  everyFunctionAlarms,
+  everySourceAlarmsWhenItStands,
+  silenceOfTheScheduledFunctionsAlarms,
+  theDashboardShowsRealMetrics,
+  whatTheScheduledFunctionsFindAlarms,
+} from './alarms.ts'
+import {
+  batchesAreReportedInPart,
+  batchesAreSmallAndBounded,
+  environmentsAreComplete,
+  environmentsHoldNoSecret,
+  functionsEndBeforeTheirLease,
+  functionsSitInSubnets,
+  handlersExist,
+  logsAreKeptForAWhileOnly,
+  messagesStayHiddenSixTimesTheTimeOut,
+  runtimeIsNode24OnArm,
+} from './functions.ts'
+import {
+  awsIsReachedWithoutTheInternet,
+  nothingLeadsElsewhere,
+  theVpnLeadsToEveryCluster,
+} from './network.ts'
+import {
+  bothSidesHaveAQueue,
+  deadLettersAreKeptLongest,
+  everyQueueThatFeedsAFunctionHasDeadLetters,
+  messagesOutliveEveryRetry,
+  noWindowOfRetriesReachesMaxReceiveCount,
+  queuesAreEncrypted,
+  queuesAreReachedByTlsOnly,
+  redriveIsAllowedToItsSourceOnly,
+  servicesSendForOurResourcesOnly,
+} from './queues.ts'
+import {
+  codeCannotTouchItsNetwork,
+  everyFunctionHasARoleOfItsOwn,
+  nothingIsAllowedOnEverything,
+  rolesAllowWhatTheCodeCallsAndNoMore,
+  rolesAreTakenByTheirServiceOnly,
+} from './roles.ts'
 import type { Given } from './rule.ts'
-import * as schedules from './schedules.ts'
-import * as specification from './specification.ts'
-import * as tables from './tables.ts'
-import * as topics from './topics.ts'
+import {
+  everyFunctionIsStartedBySomething,
+  scheduledFunctionsRunOnceAtATime,
+  schedulesMayStartNothingElse,
+  schedulesMayStartTheirFunctions,
+} from './schedules.ts'
+import {
+  canBeMadeInSomeOrder,
+  knownToCloudFormation,
+  namedByStage,
+  refersToWhatIsThere,
+} from './specification.ts'
+import {
+  tablesAreEncrypted,
+  tablesArePaidByUse,
+  tablesAreThoseOfOneMachine,
+  tablesCanBeRestored,
+  tablesOutliveTheStack,
+} from './tables.ts'
+import {
+  alarmsCanReachTheirTopic,
+  aSubscriptionShowsHowToFilter,
+  outcomesAreEncrypted,
+  theEventBusLeadsToTheQueues,
+  topicsAreReachedByTlsOnly,
+} from './topics.ts'
 
 type AnyRule = (template: Template, given: Given) => string[] | Promise<string[]>
 
-const { functions: _, mappings: __, roomOf: ___, ...ofFunctions } = functions
-const { statementsOf: ____, granted: _____, ...ofRoles } = roles
-
 /** Every rule by its name, which says what holds. */
 export const rules = {
-  ...specification,
-  ...queues,
-  ...ofFunctions,
-  ...tables,
-  ...topics,
-  ...alarms,
-  ...network,
-  ...ofRoles,
-  ...schedules,
+  knownToCloudFormation,
+  refersToWhatIsThere,
+  canBeMadeInSomeOrder,
+  namedByStage,
+  bothSidesHaveAQueue,
+  everyQueueThatFeedsAFunctionHasDeadLetters,
+  noWindowOfRetriesReachesMaxReceiveCount,
+  messagesOutliveEveryRetry,
+  deadLettersAreKeptLongest,
+  redriveIsAllowedToItsSourceOnly,
+  queuesAreEncrypted,
+  queuesAreReachedByTlsOnly,
+  servicesSendForOurResourcesOnly,
+  handlersExist,
+  runtimeIsNode24OnArm,
+  functionsEndBeforeTheirLease,
+  messagesStayHiddenSixTimesTheTimeOut,
+  batchesAreReportedInPart,
+  batchesAreSmallAndBounded,
+  functionsSitInSubnets,
+  environmentsAreComplete,
+  environmentsHoldNoSecret,
+  logsAreKeptForAWhileOnly,
+  everyFunctionIsStartedBySomething,
+  scheduledFunctionsRunOnceAtATime,
+  schedulesMayStartTheirFunctions,
+  schedulesMayStartNothingElse,
+  tablesAreThoseOfOneMachine,
+  tablesArePaidByUse,
+  tablesCanBeRestored,
+  tablesAreEncrypted,
+  tablesOutliveTheStack,
+  outcomesAreEncrypted,
+  alarmsCanReachTheirTopic,
+  topicsAreReachedByTlsOnly,
+  aSubscriptionShowsHowToFilter,
+  theEventBusLeadsToTheQueues,
+  alarmsWatchRealMetrics,
+  alarmsTellSomebody,
+  alarmsSayWhatToDo,
+  everyDeadLetterAlarms,
+  everySourceAlarmsWhenItStands,
+  everyFunctionAlarms,
+  whatTheScheduledFunctionsFindAlarms,
+  silenceOfTheScheduledFunctionsAlarms,
+  theDashboardShowsRealMetrics,
+  nothingLeadsElsewhere,
+  theVpnLeadsToEveryCluster,
+  awsIsReachedWithoutTheInternet,
+  everyFunctionHasARoleOfItsOwn,
+  rolesAreTakenByTheirServiceOnly,
+  rolesAllowWhatTheCodeCallsAndNoMore,
+  nothingIsAllowedOnEverything,
+  codeCannotTouchItsNetwork,
 } satisfies Record<string, AnyRule>
 export type RuleName = keyof typeof rules
