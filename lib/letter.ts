@@ -6,6 +6,13 @@ import { Uid } from './spec.ts'
 
 /** What the letters that SQS itself gave up on are called: nobody wrote a code on them. */
 export const UNDELIVERED = 'Undelivered'
+/** … and what an operator reads about them; lib/symptoms.ts has the rest. */
+export const undelivered = {
+  symptom: 'SQS itself gave a message up: it was received a thousand times and never done with',
+  hint:
+    'whoever received it died each time, or the function was not there: look in its log and at its concurrency, mend that, ' +
+    'then `egress dlq redrive <message id>`',
+}
 
 /** A dead letter, read. What is not on it is not known; nothing in it is to be trusted to be short or clean. */
 export type Letter = {
@@ -68,7 +75,7 @@ export function readLetter(side: Side, message: Message): Letter {
     diedAt: Number.isNaN(died) ? Number(message.Attributes?.SentTimestamp ?? 0) : died,
     problem:
       code === UNDELIVERED
-        ? { reason: 'received so often that SQS gave it up' }
+        ? { reason: 'received so often that SQS gave it up', hint: undelivered.hint }
         : problemIn(attributes.problem),
     attributes,
     ...(uid === undefined ? {} : { uid }),

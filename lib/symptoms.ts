@@ -64,14 +64,20 @@ export const placeholders: Clues = {
   port: '<port>',
   seed: '<seed>',
   volume: '<volume>',
-  trouble: {},
+  // For example.
+  trouble: { privilege: 'VM.PowerMgmt', path: '/vms/<vmid>' },
 }
 
 /** What an operator sees, and what to type about it. Commands stand between backticks; before one that must be typed on a certain node stands `on node`. */
-export type Symptom = { symptom: string; hint(clues: Clues): string }
+export type Symptom = {
+  symptom: string
+  hint(clues: Clues): string
+  /** Of those that are our own and not Proxmox's: it may go away by itself. */
+  passing?: boolean
+}
 
 const redrive = ({ uid }: Clues) => `then \`egress dlq redrive ${uid}\``
-const taskLog = ({ node, vmid }: Clues) => `on node ${node} \`pvenode task list --vmid ${vmid} --errors 1\``
+const taskLog = ({ node, vmid }: Clues) => `on node ${node} \`pvenode task list --vmid ${vmid}\``
 const console = ({ node, vmid }: Clues) => `on node ${node} \`qm terminal ${vmid}\` (Ctrl-O leaves it)`
 const ofItself = (text: string) => `it is tried again of itself; if it lasts, ${text}`
 
@@ -112,6 +118,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       `put it back into the configuration for as long as proxies live there, and deploy (or restart \`egress up\`), ${redrive(clues)}`,
   },
   NoNode: {
+    passing: true,
     symptom: 'no node of the zone with a template of the image is online',
     hint: (clues) =>
       `on any node \`pvecm nodes\`; bring one back, or add a node to zones.${clues.zone}.nodes and clusters.${clues.cluster}.images.${clues.image}, ${redrive(clues)}`,
@@ -140,6 +147,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       `From where the functions run, is port ${clues.port} of the VM reachable? Mend that, ${redrive(clues)}`,
   },
   RangeExhausted: {
+    passing: true,
     symptom: 'every VMID of the range is taken',
     hint: (clues) =>
       `widen vmids of cluster ${clues.cluster} (or of zone ${clues.zone}) in the configuration, or delete proxies: \`egress list --zone ${clues.zone}\``,
