@@ -7,9 +7,10 @@ import { iso } from './iso.ts'
 import { money } from './money.ts'
 import { overhead } from './overhead.ts'
 import { type Part, render } from './report.ts'
+import { scale } from './scale.ts'
 import { throughput } from './throughput.ts'
 
-const parts: Part[] = [overhead, calls, money, throughput, coldStart, iso]
+const parts: Part[] = [overhead, calls, money, throughput, scale, coldStart, iso]
 
 const USAGE = `npm run bench -- [part …] [--json FILE] [--compare] [--record]
 

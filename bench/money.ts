@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { marshall } from '@aws-sdk/util-dynamodb'
 import { AWS_WAYS } from './conditions.ts'
 import { feed, type Invoked } from './feed.ts'
 import { openInstallation } from './installation.ts'
+import { itemBytes } from './item-size.ts'
 import { onEmulators } from './on-emulators.ts'
 import { HOURS_A_MONTH, prices, SECONDS_A_MONTH } from './prices.ts'
 import { openRealTime } from './real-time.ts'
@@ -15,6 +17,12 @@ const CORE = MEMORY_MIB / 1769
 /** Lines the functions log of a record at level info, and what CloudWatch adds to each. */
 const LOG_BYTES_A_RECORD = 350
 const TOGETHER = 10
+const DAYS_A_MONTH = 30.4
+/** As a configuration that says nothing has it. */
+const TOMBSTONE_DAYS = 35
+/** gc and check, every five minutes each; a run of a small installation takes about this long. */
+const RUNS_A_MONTH = SECONDS_A_MONTH / 300
+const RUN_SECONDS = 2
 
 /** What a life costs on AWS: counted at the wire between unmodified clients and the emulators. */
 export const money: Part = {
@@ -29,7 +37,7 @@ export const money: Part = {
     say(`${TOGETHER} lives at once in real time, about 70 s`)
     const together = await countLives(TOGETHER)
     say('milliseconds in functions, on the virtual clock')
-    const invoked = await invocations()
+    const { invoked, tombstoneBytes } = await lifeInFunctions()
     const waitMs = sum(invoked.map(({ ms }) => ms))
     const records = sum(invoked.map(({ records }) => records))
     const functionMs = waitMs + (records * cpuMs) / CORE
@@ -72,11 +80,14 @@ export const money: Part = {
           ],
         },
         {
-          title: 'With so many lives a day, dollars a month: grows with the lives alone',
-          head: ['lives a day', 'use', 'use and idle'],
+          title: `With so many lives a day, dollars a month; gc reads the tombstones of ${TOMBSTONE_DAYS} days, ${tombstoneBytes} bytes each`,
+          head: ['lives a day', 'lives', 'gc reads', 'idle', 'all'],
           rows: [10, 100, 1000, 10_000].map((lives) => {
-            const use = (lives * 30.4 * dollars) / 1000
-            return [lives, cents(use), cents(use + sum(idle.map(([, , cost]) => cost)))]
+            const use = (lives * DAYS_A_MONTH * dollars) / 1000
+            const reads = (lives * TOMBSTONE_DAYS * tombstoneBytes) / 4096
+            const gc = reads * RUNS_A_MONTH * prices.readUnit
+            const still = sum(idle.map(([, , cost]) => cost))
+            return [lives, cents(use), cents(gc), cents(still), cents(use + gc + still)]
           }),
         },
       ],
@@ -121,8 +132,8 @@ async function countLives(count: number): Promise<Tally> {
   }
 }
 
-/** A life alone under the ways of AWS: each invocation and how long it took, but for the CPU. */
-async function invocations(): Promise<Invoked[]> {
+/** A life alone under the ways of AWS: each invocation and how long it took, but for the CPU; and what it leaves behind. */
+async function lifeInFunctions(): Promise<{ invoked: Invoked[]; tombstoneBytes: number }> {
   const ways = AWS_WAYS
   const installation = await openInstallation({ ways })
   const { lab, publishedAt } = installation
@@ -133,7 +144,9 @@ async function invocations(): Promise<Invoked[]> {
     lab.remove('proxy-0')
     const removed = await feed(installation, () => publishedAt.has('ProxyDeleted proxy-0'), { ways })
     await lab.clock.advance(1000)
-    return [...made, ...removed]
+    const [row] = lab.ledger.rows()
+    const item = marshall(row, { removeUndefinedValues: true })
+    return { invoked: [...made, ...removed], tombstoneBytes: itemBytes(item) }
   } finally {
     await installation.close()
   }
@@ -216,6 +229,11 @@ function idleCosts(): Line[] {
   const zones = 2
   return [
     ['SQS requests of empty polls', polls, polls * prices.sqsRequest],
+    [
+      'runs of gc and check',
+      2 * RUNS_A_MONTH,
+      2 * RUNS_A_MONTH * (prices.lambdaRequest + RUN_SECONDS * (MEMORY_MIB / 1024) * prices.lambdaGbSecond),
+    ],
     ['alarms', alarms, alarms * prices.alarmMonth],
     ['site-to-site VPN', 1, HOURS_A_MONTH * prices.vpnHour],
     [
