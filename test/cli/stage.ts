@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Message, ReceiveMessageCommand, SendMessageCommand } from '@aws-sdk/client-sqs'
 import { PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb'
+import type { Claim } from '../../lib/claims.ts'
 import { createQueues, type Obituary } from '../../lib/queue.ts'
 import type { Row, Side } from '../../lib/record.ts'
 import { REGION } from '../../local/account.ts'
@@ -13,11 +14,22 @@ import { egress, root } from './egress.ts'
 /** An installation without functions: what the command line sees of one, on emulators, and nobody else who takes messages. */
 export type Stage = Awaited<ReturnType<typeof openStage>>
 
-export async function openStage(config = join(root, 'config/local.yml')) {
+export async function openStage() {
   const folder = mkdtempSync(join(tmpdir(), 'egress-stage-'))
   const aws = await openLocalAws()
   const { queues, tables, topicArn, events, endpoints } = aws.emulators
-  writeRun(folder, { pid: process.pid, region: REGION, config, endpoints, tables, queues, topicArn, events })
+  const useConfig = (config: string) =>
+    writeRun(folder, {
+      pid: process.pid,
+      region: REGION,
+      config,
+      endpoints,
+      tables,
+      queues,
+      topicArn,
+      events,
+    })
+  useConfig(join(root, 'config/local.yml'))
   const urls = {
     create: { queue: queues.create.url, deadLetters: queues.create.deadLetters.url },
     delete: { queue: queues.delete.url, deadLetters: queues.delete.deadLetters.url },
@@ -43,8 +55,7 @@ export async function openStage(config = join(root, 'config/local.yml')) {
 
   return {
     folder,
-    urls,
-    sqs: aws.sqs,
+    useConfig,
     here: (...args: string[]) => egress([...args, '--data', folder]),
     store: (row: Row) => aws.tables.send(new PutCommand({ TableName: tables.proxies, Item: row })),
     bury: (side: Side, body: string, obituary: Obituary) => ours.bury(side, body, obituary),
@@ -57,8 +68,7 @@ export async function openStage(config = join(root, 'config/local.yml')) {
       ...(await drain(urls.delete.deadLetters)),
     ],
     claims: async () => (await aws.tables.send(new ScanCommand({ TableName: tables.claims }))).Items ?? [],
-    tables: aws.tables,
-    names: tables,
+    claim: (claim: Claim) => aws.tables.send(new PutCommand({ TableName: tables.claims, Item: claim })),
     async close() {
       await aws.close()
       rmSync(folder, { recursive: true })
