@@ -49,6 +49,7 @@ export async function packageStage(
     cwd: folder,
     env: { PATH, HOME, SLS_INTERACTIVE_SETUP_ENABLE: '0', SLS_NOTIFICATIONS_MODE: 'off' },
   }).catch((error: Error & { stdout?: string; stderr?: string }) => {
+    rmSync(folder, { recursive: true })
     throw new Error(`packaging failed:\n${error.stdout}\n${error.stderr}`)
   })
   if (readdirSync(target).length === 0) throw new Error('nothing was packaged')
