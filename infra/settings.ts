@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js'
 import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
 import { type QueueSettings, queueSettings, refuseEndlessRetries } from '../lib/queue-settings.ts'
 import type { Complaint } from '../lib/wanted.ts'
+import { passwordPrefix } from '../lib/wish.ts'
 import { loadStage, type Stage } from './stage.ts'
 
 type Rule = { IpProtocol: 'tcp'; FromPort: number; ToPort: number; CidrIp: string; Description: string }
@@ -90,8 +91,6 @@ const NO_VPN: Vpn = {
   egress: [],
   routes: {},
 }
-
-const passwordPrefix = (deployment: string) => `/egress/${deployment}/passwords/`
 
 /** Names of the parameters that hold tokens. */
 export const tokenParameters = (config: Config): string[] =>

@@ -2,9 +2,26 @@ import type { Cluster, Config, Zone } from './config.ts'
 import type { FullSpec, Spec } from './spec.ts'
 import type { Complaint } from './wanted.ts'
 
-/** What the schema cannot know: whether this installation has the zone and the image. Empty when the wish can be met. */
-export function checkRequest(event: { spec: Spec }, config: Config): Complaint[] {
-  const { zone: zoneName, image } = event.spec
+/** What the schema cannot know: whether this installation has the zone, the image and such a password. Empty when the wish can be met. */
+export function checkRequest({ spec }: { spec: Spec }, config: Config): Complaint[] {
+  return [...checkPlace(spec, config), ...checkPassword(spec, config)]
+}
+
+/**
+ * Where a request may name passwords in Systems Manager. Elsewhere there are other secrets that `create` may read, the
+ * cluster's token among them, and whoever may name one finds it in a VM that is the publisher's own.
+ */
+export const passwordPrefix = (deployment: string) => `/egress/${deployment}/passwords/`
+
+function checkPassword({ proxy }: Spec, { parameters, deployment }: Config): Complaint[] {
+  const name = proxy?.auth?.passwordParameter
+  const prefix = passwordPrefix(deployment)
+  if (name === undefined || 'file' in parameters || name.startsWith(prefix)) return []
+  const path = 'spec.proxy.auth.passwordParameter'
+  return [{ path, got: JSON.stringify(name), wanted: `a parameter below ${prefix}` }]
+}
+
+function checkPlace({ zone: zoneName, image }: Spec, config: Config): Complaint[] {
   const zone = config.zones[zoneName]
   if (!zone) return [unknown('spec.zone', zoneName, Object.keys(config.zones))]
   const images = imagesOf(zone, config)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkRequest, clusterOf, fullSpec, templatesOf } from '../../lib/wish.ts'
+import { checkRequest, clusterOf, fullSpec, passwordPrefix, templatesOf } from '../../lib/wish.ts'
 import { aConfig, aDocument } from './a-config.ts'
 import { aFullSpec, aSpec } from './a-row.ts'
 
@@ -8,6 +8,25 @@ const config = aConfig()
 describe('wish: what this installation has', () => {
   it('is content with a zone and an image that are there', () => {
     expect(checkRequest({ spec: aSpec }, config)).toEqual([])
+  })
+
+  it('refuses a password that lies where other secrets do', () => {
+    const named = (passwordParameter: string) => ({
+      spec: { ...aSpec, proxy: { auth: { username: 'a', passwordParameter } } },
+    })
+    const onAws = aConfig({ parameters: { ssm: true } })
+    const prefix = passwordPrefix(onAws.deployment)
+    for (const name of ['/egress/proxmox/token', `${prefix.slice(0, -1)}-x`, 'team-a', `/x${prefix}y`]) {
+      expect(checkRequest(named(name), onAws)).toEqual([
+        {
+          path: 'spec.proxy.auth.passwordParameter',
+          got: `"${name}"`,
+          wanted: `a parameter below ${prefix}`,
+        },
+      ])
+    }
+    expect(checkRequest(named(`${prefix}team-a`), onAws)).toEqual([])
+    expect(checkRequest(named('team-a'), aConfig({ parameters: { file: 'parameters.yml' } }))).toEqual([])
   })
 
   it('names the zones it has', () => {
