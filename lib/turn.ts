@@ -44,10 +44,10 @@ export function createTurn(options: TurnOptions): Turn {
   const { finish, report } = createEnding({ ...options, now })
 
   return async (taken, token, delivery, invocation) => {
-    if (taken.step === 'report') return report(taken, token, delivery)
+    if (taken.step === 'report') return orLetGo(taken, token, report(taken, token, delivery))
     if (taken.deliveries >= CRASHING_AFTER) {
       const crashing = fail('Crashing', `${taken.deliveries} leases ran out in a row at this step`)
-      return carryOut(taken, crashing, token)
+      return orLetGo(taken, token, carryOut(taken, crashing, token))
     }
     const { row, result } = await attempt(afterAbsence(taken), invocation)
     const outcome = result instanceof Error ? asOutcome(row, result) : result
@@ -60,6 +60,16 @@ export function createTurn(options: TurnOptions): Turn {
       // The step may have changed something, and the row does not know of it: as good as a call that was not answered.
       // Where this save fails as well, the lease runs out, and whoever takes it over knows the same.
       await ledger.save(patched(row, { unsettledUntil: now() + settleMs }), token).catch(leaseRunsOut)
+      throw error
+    }
+  }
+
+  /** Work that asks nothing of Proxmox: when it fails, there is nothing the row does not know, and it is let go of as it was. */
+  async function orLetGo(row: Row, token: string, work: Promise<Decided>): Promise<Decided> {
+    try {
+      return await work
+    } catch (error) {
+      if (!(error instanceof LostRace)) await ledger.release(row.uid, token).catch(leaseRunsOut)
       throw error
     }
   }

@@ -283,7 +283,7 @@ describe('turn: a report', () => {
       desk.breakNext(act)
       expect((await turnOf(reporting)).kind).toBe('back')
       expect(desk.row()?.phase).not.toBe('Failed')
-      desk.clock.advance(desk.leaseMs + 1)
+      expect(await desk.isHeld()).toBe(false)
       expect(await desk.handle(go(3), { receiveCount: 2 })).toEqual(acknowledged)
       expect(desk.row()).toMatchObject({ phase: 'Failed', turn: 4 })
       expect(
