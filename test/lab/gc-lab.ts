@@ -23,7 +23,8 @@ export type GcLab = Lab & {
   grace(): Promise<void>
 }
 
-const GRACE_MS = 901_000
+/** Longer than the configuration's default. */
+export const GRACE_MS = 901_000
 
 /** The default world, its token with the optional roles of docs/proxmox-setup.md that let gc see and sweep. */
 export function seeingWorld(options: Parameters<typeof defaultWorld>[0] = {}): DefaultWorld {

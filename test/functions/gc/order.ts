@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { readSeed } from '../../../functions/gc/sight.ts'
 import type { SimVm, SimVolume } from '../../../sim/index.ts'
-import type { GcLab } from '../../lab/gc-lab.ts'
+import { type GcLab, GRACE_MS } from '../../lab/gc-lab.ts'
 
 export type Foreign = { vms: Map<number, SimVm>; volumes: Map<string, SimVolume> }
 
@@ -63,11 +63,18 @@ export function expectOrder(lab: GcLab, foreign: Foreign): void {
   expect(others).toEqual([])
 }
 
-/** So many runs, each followed by all that it set off and by the time of grace. */
+/** Lets the functions work for so long. */
+export async function workFor(lab: GcLab, ms: number): Promise<void> {
+  const until = lab.clock.now() + ms
+  await lab.run(() => lab.clock.now() >= until || (lab.queues.nextAt() ?? until) >= until)
+  await lab.clock.advance(Math.max(0, until - lab.clock.now()))
+}
+
+/** So many runs, with work and the time of grace after each; then all work that is left. */
 export async function runs(lab: GcLab, count: number): Promise<void> {
   for (let run = 0; run < count; run++) {
     await lab.gc()
-    await lab.run()
-    await lab.grace()
+    await workFor(lab, GRACE_MS)
   }
+  await lab.run()
 }

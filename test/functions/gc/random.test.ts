@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type GcLab, openGcLab } from '../../lab/gc-lab.ts'
-import { expectOrder, type Foreign, foreignIn, runs } from './order.ts'
+import { type GcLab, GRACE_MS, openGcLab } from '../../lab/gc-lab.ts'
+import { expectOrder, type Foreign, foreignIn, runs, workFor } from './order.ts'
 
 /** What happens to an installation, by publishers, by hand, by accident. Numbers choose among what there is. */
 type Happening =
@@ -134,11 +134,6 @@ async function happen(story: Story, what: Happening): Promise<void> {
   }
 }
 
-async function workFor(lab: GcLab, ms: number): Promise<void> {
-  const until = lab.clock.now() + ms
-  await lab.run(() => lab.clock.now() >= until || (lab.queues.nextAt() ?? until) >= until)
-}
-
 const allUp = (lab: GcLab) => lab.sim.nodes().every(({ state }) => state === 'up')
 
 /** A person copies a proxy's VM: description, tags, drives and all. */
@@ -176,8 +171,7 @@ async function tell(happenings: readonly Happening[]): Promise<void> {
     const story: Story = { lab, foreign: foreignIn(lab), requests: 0 }
     for (const what of happenings) await happen(story, what)
     for (const { name } of lab.sim.nodes()) lab.sim.setNode(name, 'up')
-    await lab.run()
-    await lab.grace()
+    await workFor(lab, GRACE_MS)
     await runs(lab, 3)
     expectOrder(lab, story.foreign)
     // … and nothing is found any more.
