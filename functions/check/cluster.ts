@@ -51,6 +51,7 @@ export async function checkCluster(named: Named, ready: readonly ReadyRow[], bou
   const vms = through([guide.endpoint]).with({ signal: within(LONGEST_MS.cluster) })
   const whole = await lookAtCluster(still, vms, [guide.major], ports)
   const placed = Map.groupBy(ready, (row) => standsOn(row, whole))
+  const doubled = doubledAddresses(ready)
   const everywhere = [...new Set([...still.nodes, ...placed.keys()])]
   const looked = await Promise.all(
     everywhere.map(async (node) => {
@@ -59,7 +60,6 @@ export async function checkCluster(named: Named, ready: readonly ReadyRow[], bou
         proxmox.with({ signal: within(LONGEST_MS.node) }),
       )
       const rows = placed.get(node) ?? []
-      const doubled = doubledAddresses(ready)
       return { facts, proxies: await proxiesOf(facts, rows, { proxmox, cluster, before, doubled, bounds }) }
     }),
   )

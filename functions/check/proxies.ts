@@ -6,7 +6,7 @@ import { type Drift, judgeDrift, type Reaction } from './drift.ts'
 import type { Finding, ProxyCounts } from './event.ts'
 import { about } from './finding.ts'
 import type { Ports } from './ports.ts'
-import { type Looking, look } from './sight.ts'
+import { type AgentLine, type Looking, look } from './sight.ts'
 
 export type ReadyRow = Row & { place: Place }
 
@@ -46,7 +46,8 @@ export async function checkProxies(
 ): Promise<ProxiesOfNode> {
   const { before, signal } = how
   const ordered = inOrder(rows, before.cursor)
-  const looking: Looking = { ...how, agentBudget: { left: SILENT_AGENTS } }
+  const agents: AgentLine = { silenceLeft: SILENT_AGENTS, last: Promise.resolve() }
+  const looking: Looking = { ...how, agents }
   const looks = await atMost(AT_ONCE, ordered, async (row) => {
     if (signal.aborted) return undefined
     const silentBefore = before.silent[row.uid] ?? 0
@@ -56,7 +57,7 @@ export async function checkProxies(
     if (drift.state === 'unknown' && signal.aborted) return undefined
     return carryOut(row, drift, how.allowance, ports)
   })
-  return summed(node, ordered, looks, { before, tired: looking.agentBudget.left <= 0 })
+  return summed(node, ordered, looks, { before, tired: agents.silenceLeft <= 0 })
 }
 
 /** Nothing is asked of a node that does not answer: its proxies are unknown, and left alone. */

@@ -35,9 +35,11 @@ export type Looking = {
   signal: AbortSignal
   /** Rows whose address another row has too: an answer there may be another's. */
   doubled: ReadonlySet<string>
-  /** May one more guest agent be asked on this node? A silent one costs it a worker for seconds. */
-  agentBudget: { left: number }
+  agents: AgentLine
 }
+
+/** Guest agents of one node are asked one after the other, and no more of them once too many kept silent. */
+export type AgentLine = { silenceLeft: number; last: Promise<unknown> }
 
 const ASKER = 'check'
 
@@ -101,20 +103,31 @@ async function ask(
   return probe[kind]({ host: address, port, url, signal, ...(credentials && { credentials }) })
 }
 
-/** What the guest agent tells, asked in turn with the life cycles; undefined when it could not be asked or told nothing. */
-async function whereIs(
+/** What the guest agent tells, once it is its turn; undefined when it could not be asked or told nothing. */
+function whereIs(
+  row: Row,
+  vm: { node: string; vmid: number },
+  looking: Looking,
+  ports: Pick<Ports, 'agents'>,
+): Promise<readonly string[] | undefined> {
+  const asked = looking.agents.last.then(() => askAgent(row, vm, looking, ports))
+  looking.agents.last = asked.catch(() => undefined) // Its own caller hears of it.
+  return asked
+}
+
+async function askAgent(
   { mac, place }: Row,
   vm: { node: string; vmid: number },
-  { vms, cluster, agentBudget }: Looking,
+  { vms, cluster, agents: line }: Looking,
   { agents }: Pick<Ports, 'agents'>,
 ): Promise<readonly string[] | undefined> {
-  if (mac === undefined || !place || agentBudget.left <= 0) return undefined
+  if (mac === undefined || !place || line.silenceLeft <= 0) return undefined
   if (!(await agents.takeAgentTurn(place.cluster, vm.node, ASKER))) return undefined
   try {
     return usableAddresses(await vms.interfaces(vm), mac, cluster)
   } catch (error) {
     if (!isProxmoxError(error)) throw error
-    agentBudget.left -= 1
+    line.silenceLeft -= 1
     return undefined
   } finally {
     await agents.freeAgentTurn(place.cluster, vm.node, ASKER)

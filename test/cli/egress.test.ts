@@ -11,7 +11,19 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const commands = ['up', 'request', 'delete', 'get', 'list', 'dlq', 'explain', 'events', 'sim', 'schema']
+const commands = [
+  'up',
+  'request',
+  'delete',
+  'get',
+  'list',
+  'dlq',
+  'explain',
+  'check',
+  'events',
+  'sim',
+  'schema',
+]
 
 describe.concurrent('egress', () => {
   it('names its commands in its help', async () => {

@@ -14,6 +14,7 @@ async function ready(uids: string[], options: CheckOptions = {}): Promise<Row[]>
   lab = await openCheckLab(options)
   for (const uid of uids) lab.request(uid)
   await lab.run(() => uids.every((uid) => lab.row(uid)?.phase === 'Ready'))
+  expect(uids.map((uid) => lab.row(uid)?.phase)).toEqual(uids.map(() => 'Ready'))
   lab.outcomes.length = 0
   return uids.map((uid) => rowOf(uid))
 }
@@ -294,6 +295,54 @@ describe('a ready proxy that does not answer', () => {
     heard = true
     await lab.round()
     expect(lab.saved.get('lab')).toMatchObject({ silent: {} })
+  })
+})
+
+describe('the guests of ready proxies', () => {
+  const uids = Array.from({ length: 8 }, (_, index) => `proxy-${index}`)
+  const asks = (from: number) =>
+    lab.sim
+      .calls()
+      .slice(from)
+      .filter(({ path }) => path.endsWith('network-get-interfaces'))
+
+  it('are not asked where their proxies answer through', async () => {
+    await ready(uids)
+    const before = lab.sim.calls().length
+    await lab.round()
+    expect(asks(before)).toEqual([])
+  })
+
+  it.each(['tcp', 'none'] as const)('are asked where the probe is %s, and proves nothing', async (probe) => {
+    await ready(uids, { config: { verify: { probe, probeFrom: ['127.0.0.1/32'] } } })
+    const before = lab.sim.calls().length
+    expect((await lab.round()).summary.proxies).toMatchObject({ ready: 8, fine: 8 })
+    expect(asks(before)).toHaveLength(8)
+  })
+
+  it('are asked one at a time on each node, and no more of them once three kept silent', async () => {
+    await ready(uids, { nodes: 1, config: { verify: { probe: 'tcp', probeFrom: ['127.0.0.1/32'] } } })
+    lab.sim.faults.add({ match: { path: 'network-get-interfaces' }, effect: { kind: 'agentHangs' } })
+    const before = lab.sim.calls().length
+    const round = await lab.round()
+    expect(round.summary.proxies).toMatchObject({ ready: 8, fine: 8, unseen: 0 })
+    expect(found(round, 'SilentAgent')).toMatchObject([
+      { level: 'warning', target: 'proxies', where: 'pve1' },
+    ])
+    const asked = asks(before)
+    expect(asked).toHaveLength(3)
+    for (const [index, { atMs, tookMs = 0 }] of asked.entries()) {
+      expect(tookMs).toBeGreaterThan(2000)
+      expect(asked[index + 1]?.atMs ?? Number.POSITIVE_INFINITY).toBeGreaterThanOrEqual(atMs + tookMs)
+    }
+  })
+
+  it('are left to the life cycle that is just asking on that node', async () => {
+    const { node } = await readyOne({ config: { verify: { probe: 'tcp', probeFrom: ['127.0.0.1/32'] } } })
+    await lab.claims.takeAgentTurn('lab', node, 'another')
+    const before = lab.sim.calls().length
+    expect((await lab.round()).summary.proxies).toMatchObject({ fine: 1 })
+    expect(asks(before)).toEqual([])
   })
 })
 
