@@ -47,7 +47,7 @@ export async function checkProxies(
   const { before, signal } = how
   const ordered = inOrder(rows, before.cursor)
   const agents: AgentLine = { silenceLeft: SILENT_AGENTS, last: Promise.resolve() }
-  const looking: Looking = { ...how, agents }
+  const looking: Looking = { ...how, node, agents }
   const looks = await atMost(AT_ONCE, ordered, async (row) => {
     if (signal.aborted) return undefined
     const silentBefore = before.silent[row.uid] ?? 0

@@ -4,7 +4,7 @@ import { type Ownership, ownership } from '../../lib/mark.ts'
 import { HOLD_TAG } from '../../lib/names.ts'
 import { usableAddresses } from '../../lib/pick-address.ts'
 import type { ProbeResult } from '../../lib/probe.ts'
-import { isProxmoxError, type Provider, type VmConfig, type VmStatus } from '../../lib/proxmox/index.ts'
+import { isProxmoxError, type Provider, type VmStatus } from '../../lib/proxmox/index.ts'
 import type { Place, Row } from '../../lib/record.ts'
 import type { Ports } from './ports.ts'
 
@@ -30,6 +30,8 @@ export type Sight =
     }
 
 export type Looking = {
+  /** Where the cluster lists the VM, or where its row has it. */
+  node: string
   vms: Provider
   cluster: Cluster
   signal: AbortSignal
@@ -49,9 +51,10 @@ export async function look(
   looking: Looking,
   ports: Pick<Ports, 'config' | 'secrets' | 'probe' | 'agents' | 'now'>,
 ): Promise<Sight> {
-  const { vms } = looking
+  const { vms, node } = looking
+  const { vmid } = row.place
   try {
-    const found = await vms.look(row.place)
+    const found = await vms.look({ node, vmid })
     if (found.kind === 'unknown') return { kind: 'unknown', reason: found.reason }
     if (found.kind === 'hidden') return { kind: 'hidden' }
     if (found.kind !== 'vm') {
@@ -61,10 +64,10 @@ export async function look(
     const owner = ownership(found.config, row, ports.config.deployment).kind
     if (owner === 'nameless') return { kind: 'unknown', reason: 'a VM is being made at its number' }
     if (owner === 'foreign') return { kind: 'gone', instead: 'another’s VM' }
-    const vm = { node: found.node, vmid: row.place.vmid }
+    const vm = { node: found.node, vmid }
     const status = await vms.status(vm)
     const held = found.config.tags.has(HOLD_TAG)
-    const seen = { kind: 'vm', node: found.node, owner, held, lock: lockOf(found.config), status } as const
+    const seen = { kind: 'vm', node: found.node, owner, held, lock: found.config.lock, status } as const
     return status.running ? { ...seen, ...(await listen(row, vm, looking, ports)) } : seen
   } catch (error) {
     // Its node went silent, it moved between two calls, a password could not be read: the next round sees.
@@ -74,7 +77,6 @@ export async function look(
 }
 
 const settling: Sight = { kind: 'unknown', reason: 'a call that was not answered may still run' }
-const lockOf = ({ lock }: VmConfig) => lock
 
 /** Does it answer as a proxy? Where that proves nothing, or it does not, the guest is asked where it is. */
 async function listen(

@@ -251,7 +251,12 @@ describe('a ready proxy whose VM', () => {
     const other = node === 'pve1' ? 'pve2' : 'pve1'
     await qm(node, 'stop', vmid)
     await qm(node, 'migrate', vmid, other)
-    expect(found(await lab.round(), 'Stopped')).toMatchObject([{ node: other }])
+    lab.sim.setNode(node, 'hung')
+    const startedAt = lab.clock.now()
+    const round = await lab.round()
+    expect(found(round, 'Stopped')).toMatchObject([{ node: other, done: 'taken up again at start' }])
+    // Nobody asked the node that it left.
+    expect(lab.clock.now() - startedAt).toBeLessThanOrEqual(20_000)
   })
 })
 
