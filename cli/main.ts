@@ -6,6 +6,7 @@ import { deleteCommand } from './commands/delete.ts'
 import { dlqCommand } from './commands/dlq.ts'
 import { eventsCommand } from './commands/events.ts'
 import { explainCommand } from './commands/explain.ts'
+import { gcCommand } from './commands/gc.ts'
 import { getCommand } from './commands/get.ts'
 import { listCommand } from './commands/list.ts'
 import { requestCommand } from './commands/request.ts'
@@ -58,6 +59,7 @@ function commandLine(context: Context) {
     .command(explainCommand(context))
     .command(eventsCommand(context))
     .command(checkCommand(context))
+    .command(gcCommand(context))
     .command(simCommand(context))
     .command(schemaCommand(context))
     .completion('completion', 'Print a completion script: add it to ~/.bashrc or ~/.zshrc')

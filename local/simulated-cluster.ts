@@ -11,6 +11,7 @@ import {
   type World,
 } from '../sim/index.ts'
 import { createOpened } from './opened.ts'
+import { withOptionalRoles } from './optional-roles.ts'
 import { onItsPort, type Ports } from './ports.ts'
 import { writeAtomically } from './write-atomically.ts'
 
@@ -49,11 +50,9 @@ export async function openCluster(options: ClusterOptions): Promise<SimulatedClu
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const tokenFile = join(folder, 'token')
   const secret = existsSync(tokenFile) ? readFileSync(tokenFile, 'utf8').trim().split('=')[1] : randomUUID()
-  const world = defaultWorld({
-    ...(version && { version }),
-    ...(nodes && { nodes }),
-    ...(secret && { secret }),
-  })
+  const world = withOptionalRoles(
+    defaultWorld({ ...(version && { version }), ...(nodes && { nodes }), ...(secret && { secret }) }),
+  )
   writeAtomically(tokenFile, `${world.tokens.egress}\n`)
 
   const sim = createSim({

@@ -1,5 +1,6 @@
 import { atMost } from '../../lib/at-most.ts'
 import type { Cluster } from '../../lib/config.ts'
+import { grantCommand } from '../../lib/grant.ts'
 import { isProxmoxError, type Provider, type ProxmoxError, type Storage } from '../../lib/proxmox/index.ts'
 import { readSeed } from './sight.ts'
 import type { Shelf, Skipped, Surroundings } from './world.ts'
@@ -42,7 +43,7 @@ export async function lookRound(options: LookOptions): Promise<Seen> {
     return { cluster, skipped: [...skipped, ...(await blindness(online, options))] }
   } catch (error) {
     if (!isProxmoxError(error)) throw error
-    return { skipped: [{ cluster: name, reason: error.message, ...hintOf(error) }] }
+    return { skipped: [{ cluster: name, reason: error.message, ...hintOf(error, options) }] }
   }
 }
 
@@ -86,7 +87,7 @@ async function lookAtShelves(online: readonly Online[], options: LookOptions) {
       if (!isProxmoxError(error)) throw error
       if (isProxmoxError(error, 'Unreachable', 'NodeUnknown', 'Aborted')) silent.add(where.node)
       const { node, storage } = where
-      skipped.push({ cluster, node, storage, reason: error.message, ...hintOf(error) })
+      skipped.push({ cluster, node, storage, reason: error.message, ...hintOf(error, options) })
     }
   })
   return { seeds, disks, skipped, silent }
@@ -121,18 +122,29 @@ async function blindness(online: readonly Online[], { name, cluster, vms }: Look
     const where = { cluster: name, node, storage: isoStorage }
     if (iso) return [{ ...where, reason: 'the storage of the seeds is not active there' }]
     const reason = 'the storage of the seeds is not there, or our token may not list it'
-    return [{ ...where, reason, hint: grantHint('Datastore.Audit', isoStorage) }]
+    return [{ ...where, reason, ...grant('Datastore.Audit', `/storage/${isoStorage}`, cluster) }]
   })
   if (online.length === 0 || (await vms.permissions(`/storage/${storage}`)).has('Datastore.Allocate'))
     return skipped
   const reason = 'left-over disks cannot be seen: our token lacks Datastore.Allocate there'
-  return [...skipped, { cluster: name, storage, reason, hint: grantHint('Datastore.Allocate', storage) }]
+  return [
+    ...skipped,
+    { cluster: name, storage, reason, ...grant('Datastore.Allocate', `/storage/${storage}`, cluster) },
+  ]
 }
 
-const grantHint = (privilege: string, storage: string) =>
-  `grant ${privilege} on /storage/${storage}: docs/proxmox-setup.md, section 2, has the lines`
+/** The line that grants what is missing. */
+const grant = (
+  privilege: string,
+  path: string,
+  { pool, storage, isoStorage, images }: Cluster,
+  tokenId?: string,
+) => {
+  const templates = Object.values(images).flatMap((byNode) => Object.values(byNode))
+  return { hint: grantCommand({ privilege, path }, { pool, storage, isoStorage, templates, tokenId }) }
+}
 
-const hintOf = ({ code, privilege, path }: ProxmoxError) =>
-  code === 'Forbidden' && privilege !== undefined
-    ? { hint: `grant ${privilege} on ${path}: see docs/proxmox-setup.md` }
+const hintOf = ({ code, privilege, path, tokenId }: ProxmoxError, { cluster }: LookOptions) =>
+  code === 'Forbidden' && privilege !== undefined && path !== undefined
+    ? grant(privilege, path, cluster, tokenId)
     : {}

@@ -2,6 +2,7 @@ import type { Report } from '../../functions/gc/event.ts'
 import { createGc, type Gc, type GcPorts } from '../../functions/gc/run.ts'
 import { createClusters } from '../../lib/clusters.ts'
 import { createProxmox, type Provider } from '../../lib/proxmox/index.ts'
+import { withOptionalRoles } from '../../local/optional-roles.ts'
 import { type DefaultWorld, defaultWorld } from '../../sim/index.ts'
 import { createMemoryInventory } from '../fakes/inventory.ts'
 import { inProcess } from './in-process.ts'
@@ -26,30 +27,9 @@ export type GcLab = Lab & {
 /** Longer than the configuration's default. */
 export const GRACE_MS = 901_000
 
-/** The default world, its token with the optional roles of docs/proxmox-setup.md that let gc see and sweep. */
-export function seeingWorld(options: Parameters<typeof defaultWorld>[0] = {}): DefaultWorld {
-  const world = defaultWorld(options)
-  const grants = [
-    ['/storage/local', 'EgressCheckStorage'],
-    ['/storage/vmdata', 'EgressLeftovers'],
-  ] as const
-  return {
-    ...world,
-    roles: {
-      ...world.roles,
-      EgressCheckStorage: ['Datastore.Audit'],
-      EgressLeftovers: ['Datastore.Allocate', 'Datastore.AllocateSpace'],
-    },
-    acl: [
-      ...(world.acl ?? []).filter(
-        ({ path, role }) => !(path === '/storage/vmdata' && role === 'EgressDisks'),
-      ),
-      ...grants.flatMap(([path, role]) =>
-        ['egress@pve', 'egress@pve!ctl'].map((ugid) => ({ path, ugid, role, propagate: true })),
-      ),
-    ],
-  }
-}
+/** The default world, where the token may see and sweep what is left over. */
+export const seeingWorld = (options: Parameters<typeof defaultWorld>[0] = {}): DefaultWorld =>
+  withOptionalRoles(defaultWorld(options))
 
 export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
   const { version = 9, nodes = 3 } = options

@@ -55,7 +55,7 @@ describe.each([8, 9] as const)('gc on PVE %i', (version) => {
     )
     expect(await lab.gc()).toMatchObject({
       ...wellReport,
-      looked: { clusters: 1, vms: 3, configs: 0, seeds: 3, rows: 3, claims: 3 },
+      looked: { clusters: 1, vms: 6, configs: 0, seeds: 3, rows: 3, claims: 3 },
     })
     expect(lab.claims.suspects()).toEqual([])
   })
