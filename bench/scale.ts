@@ -68,7 +68,8 @@ export const scale: Part = {
             value: many.peakMiB,
             unit: 'MiB',
             noise: 0.15,
-            ...(work === 'list' ? {} : { aim: 256 }),
+            // Of gc alone something was demanded.
+            ...(work === 'gc' && { aim: 256 }),
           },
           // Ten times as many; a part of it is the same for any number.
           {
