@@ -25,7 +25,6 @@ export const FailureCode = z.enum([
   'UserDataLost',
   'VmBroken',
   'VmGone',
-  'ZoneFull',
   // of Proxmox
   'Aborted',
   'AgentError',

@@ -189,10 +189,6 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: (clues) =>
       `who deletes it? On node ${clues.node} \`pvenode task list --vmid ${clues.vmid}\` names the user of each task. Stop that, ${redrive(clues)}`,
   },
-  ZoneFull: {
-    symptom: 'the zone has as many proxies as it may',
-    hint: (clues) => `raise limits.proxiesPerZone, or delete proxies: \`egress list --zone ${clues.zone}\``,
-  },
 
   Aborted: {
     symptom: 'an invocation ended before Proxmox answered',

@@ -138,7 +138,9 @@ export function createTurn(options: TurnOptions): Turn {
       : [rules?.deadlineSeconds ?? 0]
     const waited = (now() - from) / 1000
     if (waited <= cap) return outcome
-    const { code, hint } = rules?.late ?? { code: 'StepTimedOut' as const, hint: undefined }
+    // Patience for a lock or a place in a queue says nothing of what the step itself waits for.
+    const late = isPatient(outcome) ? undefined : rules?.late
+    const { code, hint } = late ?? { code: 'StepTimedOut' as const, hint: undefined }
     const reason = `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`
     const cause = row.failingSince === undefined ? undefined : row.ended?.code
     if (cause === undefined) return fail(code, reason, hint)

@@ -40,7 +40,8 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   for (let probe = 0; probe < Math.min(PROBES_A_TURN, size); probe++) {
     const place = placed(from + ((first + probe) % size))
     if (!(await deps.claims.takeVmid(place.cluster, place.vmid, row.uid))) continue
-    if (await isUntouched(place, deps)) return next('clone', reserved(row, place, deps))
+    if ((await deps.vms.isFree(place.vmid)) && (await hasNoDisk(place, deps)))
+      return next('clone', reserved(row, place, deps))
     await deps.claims.freeVmid(place.cluster, place.vmid, row.uid)
   }
   const probed = row.probed + PROBES_A_TURN
@@ -87,7 +88,7 @@ async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, 
     if (cluster !== place.cluster) continue
     const look = await vms.look(place)
     if (look.kind === 'unknown') return 'unknown'
-    if (look.kind === 'absent') return place
+    if (look.kind === 'absent' && (await hasNoDisk(place, { vms }))) return place
     if (look.kind === 'vm' && ownership(look.config, { ...row, place }, config.deployment).kind === 'ours')
       return place
     await claims.freeVmid(cluster, vmid, row.uid)
@@ -95,9 +96,9 @@ async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, 
   return undefined
 }
 
-/** Nothing holds the number, and no disk of an earlier VM is left that a clone would trip over. */
-async function isUntouched({ node, storage, vmid }: Place, { vms }: Needs): Promise<boolean> {
-  return (await vms.isFree(vmid)) && (await vms.volumesOf({ node, storage, vmid })).length === 0
+/** No disk of an earlier VM is left that a clone would trip over. */
+async function hasNoDisk({ node, storage, vmid }: Place, { vms }: Pick<Needs, 'vms'>): Promise<boolean> {
+  return (await vms.volumesOf({ node, storage, vmid })).length === 0
 }
 
 /** The row as it enters a place, with nothing remembered of an earlier one but where seeds may lie. */
