@@ -8,6 +8,8 @@ export type Deed = {
   /** It may leave the world different from what it was. */
   changes: boolean
   request?: Parameters<Exchange>
+  /** The turn that a sent message names. */
+  sends?: number
 }
 
 /** Carries a deed out, or whatever the test has in mind for it. */
@@ -50,12 +52,21 @@ function guarded<T extends object>(name: string, port: T, perform: Perform): T {
       const member: unknown = Reflect.get(target, key)
       if (typeof member !== 'function' || typeof key !== 'string') return member
       const deed = `${name}.${key}`
-      return (...words: unknown[]) =>
-        perform({ what: `${deed} ${brief(words)}`, changes: !reads.has(deed) }, async () =>
+      return (...words: unknown[]) => {
+        const sends = deed === 'queues.send' ? turnIn(words[1]) : undefined
+        const told = { what: `${deed} ${brief(words)}`, changes: !reads.has(deed) }
+        return perform({ ...told, ...(sends === undefined ? {} : { sends }) }, async () =>
           Reflect.apply(member, target, words),
         )
+      }
     },
   })
+}
+
+/** The turn that a message names, if it names one. */
+export function turnIn(message: unknown): number | undefined {
+  if (typeof message !== 'object' || message === null || !('turn' in message)) return undefined
+  return typeof message.turn === 'number' ? message.turn : undefined
 }
 
 /** Enough of the arguments to follow the story. */

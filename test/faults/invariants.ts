@@ -13,6 +13,8 @@ export type Watch = {
   lookAtRows(): void
   /** Judges a change as it is sent. */
   judge(request: Pick<RawRequest, 'method' | 'path'>, shown: Shown): void
+  /** Judges a message as it is sent: one that was for a turn may lead to the next and no other. */
+  judgeTurn(inHand: number | undefined, sends: number | undefined): void
   /** Notes what an answer has shown. */
   note(request: Pick<RawRequest, 'method' | 'path'>, answer: RawAnswer, shown: Shown): void
   broken: string[]
@@ -72,6 +74,10 @@ export function watch(lab: Lab): Watch {
       const vm = lab.sim.vms().find((one) => one.vmid === vmid)
       if (vm && markOf(vm)?.uid !== uid)
         say(`${method} ${path} was sent to VM ${vmid}, which is not of ${uid} now`)
+    },
+    judgeTurn(inHand, sends) {
+      if (inHand === undefined || sends === undefined || sends === inHand + 1) return
+      say(`a message for turn ${inHand} was acted on, and sent on turn ${sends}`)
     },
     note({ method, path }, { status, body }, shown) {
       const vmid = Number(/\/qemu\/(\d+)\/config$/.exec(path)?.[1] ?? Number.NaN)

@@ -49,6 +49,11 @@ const sleep = fc
   .integer({ min: 1, max: LEASE_SECONDS + SETTLE_SECONDS - 20 })
   .map((seconds): Fate => ({ kind: 'sleeps', ms: seconds * 1000 }))
 
+/** What a dead process had under way runs before whoever takes over its lease takes it for settled. */
+const underWay = fc
+  .integer({ min: 1, max: LEASE_SECONDS + SETTLE_SECONDS - 20 })
+  .map((seconds): Fate => ({ kind: 'dies', when: 'under way', ms: seconds * 1000 }))
+
 const dies = fc.constantFrom<Fate>({ kind: 'dies', when: 'before' }, { kind: 'dies', when: 'after' })
 const lost = fc.constantFrom<Fate>({ kind: 'answer lost' }, { kind: 'refused' })
 
@@ -63,7 +68,7 @@ const fault = (skewSeconds: number): fc.Arbitrary<Fault> =>
     fc.record({
       on: fc.constant('change of Proxmox' as const),
       nth: fc.integer({ min: 1, max: 20 }),
-      fate: fc.oneof(dies, lost, sleep, late(skewSeconds)),
+      fate: fc.oneof(dies, underWay, lost, sleep, late(skewSeconds)),
     }),
     fc.record({
       on: fc.constantFrom('any call of Proxmox' as const, 'write' as const),

@@ -3,7 +3,7 @@ import type { RawAnswer } from '../../lib/proxmox/index.ts'
 import type { Delivery } from '../../lib/queue.ts'
 import type { Side } from '../../lib/record.ts'
 import { type Lab, type LabOptions, openLab } from '../lab/lab.ts'
-import { type Deed, throughEffects } from './effects.ts'
+import { type Deed, throughEffects, turnIn } from './effects.ts'
 import { type Shown, type Watch, watch } from './invariants.ts'
 
 /** What becomes of a deed, and of the invocation that does it. */
@@ -11,6 +11,8 @@ export type Fate =
   | { kind: 'done' }
   /** The process dies right before or right after it; a call that was sent goes on in Proxmox. */
   | { kind: 'dies'; when: 'before' | 'after' }
+  /** The process dies with a call of Proxmox under way, which is carried out so long after. */
+  | { kind: 'dies'; when: 'under way'; ms: number }
   /** The process stands still before it, whatever the clock says, and then goes on as if nothing had been. */
   | { kind: 'sleeps'; ms: number }
   /** It is done, but the function is told otherwise: the answer was lost on the way back. */
@@ -51,6 +53,7 @@ const LAST_LINES = 80
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const { fate = () => ({ kind: 'done' }) as const, skewOf = () => 0, post } = options
   const inside = new AsyncLocalStorage<Invocation>()
+  const turnInHand = new AsyncLocalStorage<number | undefined>()
   const lines: string[] = []
   const deeds: Numbered[] = []
   const waiting: { at: number; side: Side; body: string }[] = []
@@ -71,6 +74,11 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`,
     )
     if (end.kind === 'dies' && end.when === 'before') return die(invocation)
+    if (end.kind === 'dies' && end.when === 'under way') {
+      lab.clock.after(end.ms, () => void run().catch(nobodyListens))
+      return die(invocation)
+    }
+    watching.judgeTurn(turnInHand.getStore(), deed.sends)
     if (end.kind === 'refused') throw refused()
     if (end.kind === 'sleeps') await lab.clock.sleep(end.ms)
     if (invocation.dead) return never()
@@ -164,7 +172,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   /** What a worker throws, and a poller that cannot do what it was told, leave the message to its visibility time-out. */
   async function handle(side: Side, delivery: Delivery, limits: Limits) {
     try {
-      await settleOne(side, delivery, limits)
+      await turnInHand.run(turnOfBody(delivery.body), () => settleOne(side, delivery, limits))
     } catch (error) {
       if (!(error instanceof Injected)) throw error
     }
@@ -229,6 +237,11 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     },
     story: () => lines.slice(-LAST_LINES).join('\n'),
   }
+}
+
+/** The turn that a Continue or Resume is for; an event is for none. */
+function turnOfBody(body: string): number | undefined {
+  return turnIn(JSON.parse(body))
 }
 
 const never = () => new Promise<never>(() => {})

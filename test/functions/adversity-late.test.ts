@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { ask, unask } from '../faults/plots.ts'
 import { openStage } from '../faults/stage.ts'
 import { everywhere, worldOf } from '../lab/by-hand.ts'
 import { type Lab, openLab, settled } from '../lab/lab.ts'
@@ -134,5 +135,45 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
     stage.publish('delete', { type: 'ProxyDeletionRequested', uid: 'alpha' })
     await stage.run()
     expectNothingLeft(lab)
+  })
+
+  it.each(
+    ofCreation.flatMap((call) =>
+      (['it is deleted', 'it is replaced'] as const).map((meanwhile) => [call, meanwhile] as const),
+    ),
+  )('the last call of a process that died, to %s, runs 100 s later, while %s', async (call, meanwhile) => {
+    const { method, path } = calls[call]
+    let died = false
+    const stage = await openStage({
+      world: worldOf(where),
+      fate({ request }) {
+        const [, sent] = request ?? []
+        if (died || sent?.method !== method || !new RegExp(path.replace('^', '')).test(sent.path))
+          return { kind: 'done' }
+        died = true
+        return { kind: 'dies', when: 'under way', ms: 100_000 }
+      },
+    })
+    lab = stage.lab
+    stage.count(true)
+    ask(stage, 'alpha')
+    // It finds the row held, and takes it over as soon as the lease has run out.
+    if (meanwhile === 'it is deleted') unask(stage, 'alpha', 10_000)
+    else ask(stage, 'alpha', 2, 10_000)
+    await stage.run()
+    expect(died).toBe(true)
+    await lab.clock.advance(600_000)
+    await stage.run()
+    stage.watch.look()
+    expect(stage.watch.broken).toEqual([])
+    if (meanwhile === 'it is replaced') {
+      expect(lab.row('alpha')).toMatchObject({ phase: 'Ready', generation: 2 })
+      expect(lab.sim.vms().filter(({ template }) => !template)).toMatchObject([{ running: true }])
+      unask(stage, 'alpha')
+      await stage.run()
+    }
+    expect(lab.row('alpha')?.phase).toBe('Deleted')
+    expectNothingLeft(lab)
+    expect(deadLetterCodes(lab)).toEqual([])
   })
 })
