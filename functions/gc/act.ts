@@ -5,13 +5,13 @@ import type { Inventory, RowSummary } from '../../lib/inventory.ts'
 import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
 import type { Queues } from '../../lib/queue.ts'
 import { keyOf, type Orphan, type ProxyDeletionRequested } from '../delete/event.ts'
-import type { Action, Warning } from './finding.ts'
+import type { Action, State, Warning } from './event.ts'
 import type { Planned } from './plan.ts'
 import { sightOf } from './sight.ts'
 import { isLive } from './world.ts'
 
-/** What became of an action. `overtaken`: it was not needed any more when it was proven once more. */
-export type Deed = { state: 'done' | 'overtaken' | 'failed' | 'left'; why?: string; warning?: Warning }
+/** What became of an action, and what an operator should know of it. */
+export type Deed = { state: State; why?: string; warning?: Warning }
 
 /** All that gc may change: messages, claims, and the volumes it sweeps. It writes no row. */
 export type Hands = {

@@ -1,49 +1,7 @@
-import type { Side, StepName } from '../../lib/record.ts'
 import type { Suspect } from '../../lib/suspects.ts'
+import type { Action, Warning } from './event.ts'
 import type { Rules } from './rules.ts'
 import type { ClusterView, Rows, World } from './world.ts'
-
-/** Something to be done. Whatever it is, it is proven once more right before. */
-export type Action =
-  /** A VM that belongs to no row, given to the delete life cycle. */
-  | { kind: 'delete orphan'; cluster: string; vmid: number; node: string; uid: string }
-  /** Its time is up. */
-  | { kind: 'expire'; uid: string; expiresAt: number }
-  /** Its message was lost. */
-  | { kind: 'kick'; uid: string; turn: number; side: Side; step: StepName; dueAt: number }
-  | {
-      kind: 'sweep seed'
-      cluster: string
-      node: string
-      storage: string
-      /** All nodes see it. */
-      shared: boolean
-      volume: string
-      uid: string
-    }
-  | {
-      kind: 'sweep disk'
-      cluster: string
-      node: string
-      storage: string
-      volume: string
-      vmid: number
-      uid: string
-    }
-  /** Nobody known to us owned it: shown to a person where nothing holds its number. */
-  | { kind: 'show disk'; cluster: string; node: string; volume: string; vmid: number }
-  /** A reservation whose owner is gone, or is not where such a one is needed. */
-  | { kind: 'free claim'; cluster: string; partition: string; sort: string; owner: string; vmid?: number }
-
-/** What an operator should know, and what to type. Nothing is done about it. */
-export type Warning = {
-  code: 'TwoVms' | 'StuckLock' | 'NoTags' | 'NoMark' | 'StrayDisk' | 'Held' | 'HiddenVm'
-  cluster: string
-  vmid?: number
-  uid?: string
-  text: string
-  hint: string
-}
 
 /** One thing that does not fit, noted at the first look and acted on at a later one. */
 export type Finding = {

@@ -4,19 +4,12 @@ import type { Config } from '../../lib/config.ts'
 import type { Inventory, RowSummary } from '../../lib/inventory.ts'
 import type { Invocation } from '../../lib/life-cycle.ts'
 import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
+import type { Skipped } from './event.ts'
 import { lacksTags } from './find-vms.ts'
 import { lookRound } from './look-round.ts'
 import { mayBeOurs, type Rules } from './rules.ts'
 import { sightOf } from './sight.ts'
-import {
-  type ClusterView,
-  indexRows,
-  type Rows,
-  type Sight,
-  type Skipped,
-  type Surroundings,
-  type World,
-} from './world.ts'
+import { type ClusterView, indexRows, type Rows, type Sight, type Surroundings, type World } from './world.ts'
 
 export type Sources = {
   config: Config

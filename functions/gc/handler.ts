@@ -9,8 +9,7 @@ import { withIds } from '../../lib/log.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
 import { createReports } from '../../lib/reports.ts'
 import { createSuspects } from '../../lib/suspects.ts'
-import { parse } from './event.ts'
-import { GC_REPORT, type Report } from './report.ts'
+import { GC_REPORT, parse, type Report } from './event.ts'
 import { createGc } from './run.ts'
 
 const { env, config, log, debug, client, queues, secrets } = coldStart(process.env)

@@ -2,8 +2,9 @@ import { atMost } from '../../lib/at-most.ts'
 import type { Cluster } from '../../lib/config.ts'
 import { grantCommand } from '../../lib/grant.ts'
 import { isProxmoxError, type Provider, type ProxmoxError, type Storage } from '../../lib/proxmox/index.ts'
+import type { Skipped } from './event.ts'
 import { readSeed } from './sight.ts'
-import type { Shelf, Skipped, Surroundings } from './world.ts'
+import type { Shelf, Surroundings } from './world.ts'
 
 export type Seen = { cluster?: Surroundings; skipped: Skipped[] }
 

@@ -1,10 +1,11 @@
 import type { Suspect } from '../../lib/suspects.ts'
+import type { Action, Warning } from './event.ts'
 import { findClaims } from './find-claims.ts'
 import { findDisks } from './find-disks.ts'
 import { type FoundRows, findRows } from './find-rows.ts'
 import { findSeeds } from './find-seeds.ts'
 import { findVms } from './find-vms.ts'
-import type { Action, Finding, Scene, Warning } from './finding.ts'
+import type { Finding, Scene } from './finding.ts'
 import type { Rules } from './rules.ts'
 import { indexRows, type World } from './world.ts'
 

@@ -1,37 +1,7 @@
 import type { Deed } from './act.ts'
-import type { Action, Warning } from './finding.ts'
+import type { Report, Reported, Skipped } from './event.ts'
 import type { Plan } from './plan.ts'
-import type { Skipped, World } from './world.ts'
-
-/** Partition of the last report in the table of claims. */
-export const GC_REPORT = 'gc-report'
-
-/** An action, since when it was known to be due, and what became of it; `planned` when only planning was asked for. */
-export type Reported = Action & { since: string; state: Deed['state'] | 'planned'; why?: string }
-
-/** What one run saw, did and left. */
-export type Report = {
-  startedAt: string
-  ms: number
-  dryRun: boolean
-  looked: Record<
-    'clusters' | 'silentNodes' | 'vms' | 'configs' | 'seeds' | 'disks' | 'rows' | 'claims' | 'suspects',
-    number
-  >
-  /** By kind and what became of them. */
-  counts: Record<string, number>
-  actions: Reported[]
-  /** First looks. */
-  noted: string[]
-  waiting: { key: string; since: string; why: string }[]
-  cleared: string[]
-  warnings: Warning[]
-  /** Deletions beyond what one run may start. */
-  heldBack: number
-  skipped: Skipped[]
-  /** How much of the lists was left off, where they were too long. */
-  leftOff?: Record<string, number>
-}
+import type { World } from './world.ts'
 
 const instant = (ms: number) => new Date(ms).toISOString()
 

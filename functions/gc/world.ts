@@ -48,9 +48,6 @@ export type World = {
   clusters: readonly ClusterView[]
 }
 
-/** What could not be looked at, and why. Nothing there is judged in this run. */
-export type Skipped = { cluster: string; node?: string; storage?: string; reason: string; hint?: string }
-
 /** Where a shelf is, in the key of a suspect: a shared one is on no node. */
 export const placeOf = ({ node, shared }: Shelf) => (shared ? '*' : node)
 
