@@ -89,9 +89,16 @@ export const coldStart: Part = {
             unit: 'ms',
             noise: TIMED,
           },
+          {
+            name: `${bundle.name}, import / empty`,
+            value: (times.get(bundle) ?? Number.NaN) / emptyMs,
+            unit: '',
+            noise: TIMED,
+          },
         ]),
         notes: [
-          `Median of ${ROUNDS} processes each, taken in turns, so that what disturbs one disturbs all.`,
+          `Bundles: median of ${ROUNDS} processes each, in turns, so that what disturbs one disturbs all.`,
+          `Packages: median of ${PACKAGE_ROUNDS}; on a busy machine differences of some 20 ms mean nothing.`,
         ],
       }
     } finally {

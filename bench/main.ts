@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { calls } from './calls.ts'
 import { coldStart } from './cold-start.ts'
-import { compared, type Results, readRecorded, recordedPath } from './compare.ts'
+import { compared, crowding, type Results, readRecorded, recordedPath } from './compare.ts'
 import { iso } from './iso.ts'
 import { money } from './money.ts'
 import { overhead } from './overhead.ts'
@@ -37,6 +37,7 @@ if (values.help || unknown.length > 0) {
 }
 
 const results: Results = {}
+const crowdedAtStart = crowding()
 for (const part of parts) {
   if (positionals.length > 0 && !positionals.includes(part.name)) continue
   const startedMs = performance.now()
@@ -46,23 +47,24 @@ for (const part of parts) {
   process.stdout.write(`\n== ${part.name}: ${part.about} (${seconds} s)\n${render(report)}\n`)
 }
 
-const json = (taken: Results) =>
-  `${JSON.stringify({ takenAt: new Date().toISOString().slice(0, 10), node: process.version, parts: taken }, null, 2)}\n`
+const crowded = Math.max(crowdedAtStart, crowding())
+const json = (taken: Results, before = 0) => {
+  const takenAt = new Date().toISOString().slice(0, 10)
+  const head = { takenAt, node: process.version, crowding: Math.max(crowded, before) }
+  return `${JSON.stringify({ ...head, parts: taken }, null, 2)}\n`
+}
 if (values.json !== undefined) writeFileSync(values.json, json(results))
 if (values.compare) {
-  const { sheet, worse } = compared(results, readRecorded())
-  process.stdout.write(`${render({ sheets: [sheet], figures: [] })}\n`)
+  const { sheet, worse, leftOut } = compared(results, readRecorded(), crowded)
+  const notes =
+    leftOut === 0 ? [] : [`${leftOut} figures of the machine's clock were left out: it was, or is, crowded.`]
+  process.stdout.write(`${render({ sheets: [sheet], figures: [], notes })}\n`)
   if (worse > 0) process.exitCode = 1
 }
-if (values.record) writeFileSync(recordedPath, json({ ...(recordedSoFar() ?? {}), ...results }))
-
-/** Parts that are not taken anew keep what was recorded of them; at the first time there is nothing. */
-function recordedSoFar(): Results | undefined {
-  try {
-    // Read by the schema; absent aims are left out rather than undefined.
-    return readRecorded().parts as Results
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+if (values.record) {
+  // Parts that are not taken anew keep what was recorded of them.
+  const before = existsSync(recordedPath) ? readRecorded() : undefined
+  // Read by the schema; absent aims are left out rather than undefined.
+  const parts = { ...before?.parts, ...results } as Results
+  writeFileSync(recordedPath, json(parts, before?.crowding))
 }
