@@ -47,6 +47,32 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', ({ version, s
       expect(deadLetterCodes(lab)).toEqual([])
     })
 
+    it('for a copy of its own earlier VM, description and all, is left to it', async () => {
+      await open({ world: worldOf({ version, sight }), cluster: { vmids: { from: 5000, to: 5003 } } })
+      lab.request('alpha')
+      const first = (await settled(lab, 'alpha')).place
+      const hand = byHand(lab)
+      await hand.clone(first?.node ?? '', first?.vmid ?? 0, 5900, { full: '1', name: 'copy' })
+      lab.request('alpha', { generation: 2 })
+      // The number it had is taken when it comes to choose again, and the next one just after it has chosen.
+      await lab.run(() => lab.row('alpha')?.step === 'reserve')
+      await hand.clone('pve1', 9000, first?.vmid ?? 0, { name: 'theirs' })
+      const { place } = await atStep(lab, 'alpha', 'clone')
+      const taken = place?.vmid ?? 0
+      expect(taken).not.toBe(first?.vmid)
+      await hand.clone(first?.node ?? '', 5900, taken, { full: '1', name: 'copy', pool: 'egress' })
+      const before = portrait(lab, taken)
+      expect(before?.config.description).toContain('"uid":"alpha"')
+      const ready = await settled(lab, 'alpha')
+      expect(ready).toMatchObject({ phase: 'Ready', generation: 2 })
+      expect(ready.place?.vmid).not.toBe(taken)
+      lab.remove('alpha')
+      await lab.run()
+      expect(lab.row('alpha')?.phase).toBe('Deleted')
+      expect(portrait(lab, taken)).toEqual(before)
+      expect(lab.claims.all()).toEqual([])
+    })
+
     it('for a VM still in the making is left to it', async () => {
       await open({ world: worldOf({ version, sight }) })
       lab.request('alpha')
