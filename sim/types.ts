@@ -204,7 +204,7 @@ export type WorldUser = {
   expireSeconds?: number
   /** Value of a PVEAuthCookie that stands for a login. */
   ticket?: string
-  tokens?: { id: string; secret: string; privsep?: boolean; expireSeconds?: number }[]
+  tokens?: { id: string; secret: string; privsep?: boolean; expireSeconds?: number; comment?: string }[]
 }
 
 export type WorldAcl = { path: string; ugid: string; role: string; propagate?: boolean }

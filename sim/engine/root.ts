@@ -1,10 +1,12 @@
 import type { WorldAcl } from '../types.ts'
+import { addToken, removeToken } from './api-tokens.ts'
 import type { Cluster } from './cluster.ts'
 import { die, PveError } from './errors.ts'
 import { builtInRoles } from './privileges.ts'
 import { type Args, answered, parseArgv, type QmResult, qm } from './qm.ts'
 
-type Command = (cluster: Cluster, args: Args) => void
+/** A text is what it prints. */
+type Command = (cluster: Cluster, args: Args) => unknown
 
 /** What root types in the shell of a host: `qm`, and of pveum, pvesm and pvesh what setting access and storages right takes. */
 export function root(cluster: Cluster, node: string, argv: string[]): QmResult {
@@ -14,8 +16,8 @@ export function root(cluster: Cluster, node: string, argv: string[]): QmResult {
   const run = commands[`${program} ${args.words.slice(0, verbWords[program] ?? 1).join(' ')}`]
   if (!run) return { exitCode: 255, stdout: '', stderr: `ERROR: unknown command '${argv.join(' ')}'\n` }
   return answered(cluster, () => {
-    run(cluster, { ...args, words: args.words.slice(verbWords[program] ?? 1) })
-    return ''
+    const said = run(cluster, { ...args, words: args.words.slice(verbWords[program] ?? 1) })
+    return typeof said === 'string' ? said : ''
   })
 }
 
@@ -45,6 +47,17 @@ const commands: Record<string, Command> = {
   },
   'pveum acl delete'({ state }, args) {
     for (const entry of entriesIn(args)) state.acl = state.acl.filter((one) => !isSame(one, entry))
+  },
+  /** `pveum user token add|remove`, whose verb is the third word. */
+  'pveum user token'({ state }, { words: [verb, user, ...rest], options }) {
+    const id = nameOf(rest)
+    if (verb === 'remove') return removeToken(state, nameOf([user ?? '']), id)
+    if (verb !== 'add') return die(`unknown command 'user token ${verb}'`)
+    const { secret } = addToken(state, nameOf([user ?? '']), id, {
+      privsep: options.privsep !== '0',
+      ...(options.comment === undefined ? {} : { comment: options.comment }),
+    })
+    return `full-tokenid ${user}!${id}\nvalue ${secret}\n`
   },
   'pveum pool add'({ state }, { words }) {
     const pool = nameOf(words)

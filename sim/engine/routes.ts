@@ -3,6 +3,7 @@ import { agentEndpoints } from './api-agent.ts'
 import { clusterEndpoints } from './api-cluster.ts'
 import { storageEndpoints } from './api-storages.ts'
 import { taskEndpoints } from './api-tasks.ts'
+import { tokenEndpoints } from './api-tokens.ts'
 import { vmEndpoints } from './api-vms.ts'
 import type { Endpoint } from './endpoint.ts'
 import { type EndpointSchema, endpointSchemas } from './schema.ts'
@@ -15,6 +16,7 @@ import { resizeEndpoint } from './vm-resize.ts'
 const endpoints: Endpoint[] = [
   ...clusterEndpoints,
   ...accessEndpoints,
+  ...tokenEndpoints,
   ...storageEndpoints,
   ...taskEndpoints,
   ...vmEndpoints,
