@@ -168,7 +168,13 @@ function zonesHaveTemplates({ clusters, zones }: z.infer<typeof Zoned>, context:
 export const Config = z
   .strictObject({
     /** Names this installation in marks, tags and file names. No hyphen, so that the parts of a name can be told apart. */
-    deployment: z.string().regex(/^[a-z][a-z0-9]{0,19}$/, wanted('1 to 20 of a-z 0-9, a letter first')),
+    deployment: z
+      .string()
+      .regex(/^[a-z][a-z0-9]{0,19}$/, wanted('1 to 20 of a-z 0-9, a letter first'))
+      .refine(
+        (name) => name !== 'hold',
+        wanted('another name: `egress-hold` is the tag that people keep VMs with'),
+      ),
     clusters: z.record(z.string().regex(/^[a-z][a-z0-9-]{0,31}$/), Cluster),
     zones: z.record(z.string(), Zone),
     /** How `reserve` chooses among nodes: by a hash of the uid (no reads), or the node with the fewest rows. */
