@@ -1,7 +1,7 @@
 import { SNSClient } from '@aws-sdk/client-sns'
 import { createClaims } from './claims.ts'
 import { coldStart } from './cold-start.ts'
-import { assemble, type Definition, leaseMs, type Surroundings } from './function.ts'
+import { assemble, type Definition, leaseMs, type Surroundings, settleMs } from './function.ts'
 import { batchHandler } from './lambda.ts'
 import { createLedger } from './ledger.ts'
 import type { LifeCycle } from './life-cycle.ts'
@@ -21,10 +21,9 @@ export function createFunction<E extends { type: string }>(
 ) {
   const { env, config, log, debug, client, queues, secrets } = coldStart(environment)
   const table = env.EGRESS_PROXIES_TABLE
-  const settleMs = config.timings.settleSeconds * 1000
   const surroundings: Surroundings = {
     config,
-    ledger: createLedger({ client, table, leaseMs: leaseMs(config), settleMs }),
+    ledger: createLedger({ client, table, leaseMs: leaseMs(config), settleMs: settleMs(config) }),
     claims: createClaims({ client, table: env.EGRESS_CLAIMS_TABLE }),
     queues,
     userData: createUserDataStore(client, table),

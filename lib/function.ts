@@ -61,7 +61,7 @@ export function assemble<E extends { type: string }>(
     cycle,
     leave,
     hint,
-    settleMs: timings.settleSeconds * 1000,
+    settleMs: settleMs(config),
     toleratedLateMs: (timings.maxClockSkewSeconds + 60) * 1000,
     tombstoneDays: timings.tombstoneDays,
     retryWindowSeconds: timings.retryWindowSeconds,
@@ -82,6 +82,9 @@ export function assemble<E extends { type: string }>(
 /** How long a lease lasts: longer than any invocation can run, clocks that disagree included. */
 export const leaseMs = ({ timings }: Config) =>
   (timings.functionTimeoutSeconds + 30 + timings.maxClockSkewSeconds) * 1000
+
+/** How long a call that was not answered may still run, as any of our clocks counts it: one writes the end, another reads it. */
+export const settleMs = ({ timings }: Config) => (timings.settleSeconds + timings.maxClockSkewSeconds) * 1000
 
 /** The steps that work in a place of their storage's queue. */
 const SLOT_STEPS: ReadonlySet<Row['step']> = new Set(['clone', 'destroy'])

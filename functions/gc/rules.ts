@@ -1,4 +1,5 @@
 import type { Config } from '../../lib/config.ts'
+import { settleMs } from '../../lib/function.ts'
 import type { ListedVm } from '../../lib/proxmox/index.ts'
 
 /** The part of the configuration that judges what was found, times in milliseconds. */
@@ -18,7 +19,8 @@ export type Rules = {
 /** A person puts this tag on a VM that gc is to leave alone. */
 export const HOLD_TAG = 'egress-hold'
 
-export function rulesOf({ deployment, clusters, zones, timings, limits }: Config): Rules {
+export function rulesOf(config: Config): Rules {
+  const { deployment, clusters, zones, timings, limits } = config
   const ranges = Object.entries(clusters).map(([name, { vmids }]) => {
     const own = Object.values(zones).flatMap((zone) =>
       zone.cluster === name && zone.vmids ? [zone.vmids] : [],
@@ -28,8 +30,8 @@ export function rulesOf({ deployment, clusters, zones, timings, limits }: Config
   return {
     deployment,
     // What was started before the first look must have ended by the second.
-    graceMs: Math.max(timings.graceSeconds, timings.settleSeconds) * 1000,
-    settleMs: timings.settleSeconds * 1000,
+    graceMs: Math.max(timings.graceSeconds * 1000, settleMs(config)),
+    settleMs: settleMs(config),
     stallMs: timings.stallSeconds * 1000,
     maxDeletions: limits.maxDeletions,
     ranges: Object.fromEntries(ranges),

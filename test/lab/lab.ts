@@ -8,7 +8,7 @@ import { judge as judgeDelete } from '../../functions/delete/judge.ts'
 import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
 import { type Config, parseConfig } from '../../lib/config.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
-import { assemble, leaseMs, type Surroundings } from '../../lib/function.ts'
+import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { Probe } from '../../lib/probe.ts'
 import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
@@ -80,8 +80,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const { durations = {} } = options
   const sim = createSim({ world, clock, guests, durations, random: seeded(7) })
   const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
-  const settleMs = config.timings.settleSeconds * 1000
-  const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs, now })
+  const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs: settleMs(config), now })
   const claims = createMemoryClaims(now)
   const queues = createMemoryQueues(() => clock.now(), 6 * config.timings.functionTimeoutSeconds * 1000)
   const outcomes: OutcomeEvent[] = []

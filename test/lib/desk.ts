@@ -4,7 +4,7 @@ import { parse as parseRequest } from '../../functions/create/parse.ts'
 import * as deletion from '../../functions/delete/event.ts'
 import { judge as judgeDeletion } from '../../functions/delete/judge.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
-import { assemble, leaseMs, type Surroundings } from '../../lib/function.ts'
+import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { LifeCycle, TaskState } from '../../lib/life-cycle.ts'
 import { done, type Outcome } from '../../lib/outcome.ts'
 import { CREATE_STEPS, DELETE_STEPS, type Moment, type Row, type Side } from '../../lib/record.ts'
@@ -67,8 +67,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
   const settings = aConfig(config)
   let time = NOW
   const now = () => time
-  const settleMs = settings.timings.settleSeconds * 1000
-  const ledger = createMemoryLedger({ leaseMs: leaseMs(settings), settleMs, now })
+  const ledger = createMemoryLedger({ leaseMs: leaseMs(settings), settleMs: settleMs(settings), now })
   const claims = createMemoryClaims(now)
   const queues = createMemoryQueues(now, 360_000)
   const userData = createMemoryUserData()
@@ -166,7 +165,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
       },
     },
     leaseMs: leaseMs(settings),
-    settleMs,
+    settleMs: settleMs(settings),
     stallMs: settings.timings.stallSeconds * 1000,
     ledger,
     claims,

@@ -152,7 +152,8 @@ describe('sim: guest: tinyproxy', () => {
           port,
           starts,
           async stop() {
-            child.kill()
+            // It may miss a polite signal that comes while it starts.
+            child.kill('SIGKILL')
             await ended
           },
         }
