@@ -80,6 +80,9 @@ export const dataOption = {
   describe: 'data folder of egress up',
 } as const
 
+/** A stage that was looked up by its name may lie in another region than the one it was looked up in. */
+const regionOf = ({ AWS_REGION: region }: NodeJS.ProcessEnv) => (region === undefined ? {} : { region })
+
 /** Talks to the AWS stage that flags or variables name, else to the running `egress up`. */
 export function connect(args: ConnectionArgs, env: NodeJS.ProcessEnv): Connection {
   const given = Object.fromEntries(
@@ -101,7 +104,7 @@ export function connect(args: ConnectionArgs, env: NodeJS.ProcessEnv): Connectio
     : {}
   const configPath = args.config ?? (onAws ? env.EGRESS_CONFIG : run?.config)
   const at = (service: 'sqs' | 'sns' | 'dynamodb') =>
-    run ? { endpoint: run.endpoints[service], region: run.region, credentials } : {}
+    run ? { endpoint: run.endpoints[service], region: run.region, credentials } : regionOf(env)
 
   const sqs = new SQSClient(at('sqs'))
   const sns = new SNSClient(at('sns'))

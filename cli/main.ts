@@ -14,12 +14,13 @@ import { schemaCommand } from './commands/schema.ts'
 import { simCommand } from './commands/sim.ts'
 import { upCommand } from './commands/up.ts'
 import type { Context } from './context.ts'
+import { stageVariables } from './on-stage.ts'
 import { Unmet, UsageError } from './usage.ts'
 
 /** Runs one command line. Returns the exit code: 0 fine, 1 the wish was not met, 2 the command cannot be carried out as given. */
 export async function main(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
   const context: Context = {
-    env,
+    env: { ...env },
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
     isTTY: isLive(env),
@@ -62,6 +63,15 @@ function commandLine(context: Context) {
     .command(gcCommand(context))
     .command(simCommand(context))
     .command(schemaCommand(context))
+    .option('stage', {
+      type: 'string',
+      requiresArg: true,
+      describe:
+        'a stage on AWS, by name: finds its queues and tables in its parameter /egress/stages/<stage>',
+    })
+    .middleware(async ({ stage }) => {
+      if (stage !== undefined) Object.assign(context.env, await stageVariables(stage))
+    })
     .completion('completion', 'Print a completion script: add it to ~/.bashrc or ~/.zshrc')
     .example('$0 up', 'start everything on this machine, with a simulated cluster')
     .example(

@@ -54,6 +54,9 @@ export async function openStage() {
   }
 
   return {
+    urls,
+    endpoints,
+    names: tables,
     folder,
     useConfig,
     here: (...args: string[]) => egress([...args, '--data', folder]),
