@@ -4,7 +4,7 @@ import { parse } from 'yaml'
 import { Failure } from './failure.ts'
 
 /** How long a value is believed without asking again. A refused one is asked for anew at once. */
-const CACHE_MS = 60_000
+export const CACHE_MS = 60_000
 
 export type Source = { ssm: string } | { file: string }
 

@@ -4,9 +4,10 @@ export type Need = {
   on: readonly string[]
   /**
    * `life`: without it proxies cannot be made or taken away. `cloudInit`: only when templates carry Proxmox's own
-   * cloud-init drive. `audit`: only to look around (checks, left-overs); the life cycle does without.
+   * cloud-init drive. `audit`: only to look around (checks, left-overs); the life cycle does without. `admin`: what a person
+   * does who replaces a token; no role of ours has it.
    */
-  for: 'life' | 'cloudInit' | 'audit'
+  for: 'life' | 'cloudInit' | 'audit' | 'admin'
 }
 
 export type CallSpec = {

@@ -1,3 +1,4 @@
+export { type Administration, createAdministration, type Grant, type TokenEntry } from './administration.ts'
 export { type CallName, type CallSpec, calls, type Need } from './calls.ts'
 export type { ErrorClass, ProxmoxErrorCode, ProxmoxErrorFields, Sent } from './errors.ts'
 export { errorClass, isProxmoxError, ProxmoxError } from './errors.ts'

@@ -5,7 +5,15 @@ import type { Timeouts } from './options.ts'
 
 export type Form = Readonly<Record<string, string | number | boolean | undefined>>
 
-export type PathValues = { node?: string; vmid?: number; upid?: string; storage?: string; volume?: string }
+export type PathValues = {
+  node?: string
+  vmid?: number
+  upid?: string
+  storage?: string
+  volume?: string
+  userid?: string
+  tokenid?: string
+}
 
 /** One call, ready to be sent: what to ask, of whom, and what a right answer looks like. */
 export type Call<T> = {
