@@ -12,6 +12,7 @@ import { listCommand } from './commands/list.ts'
 import { requestCommand } from './commands/request.ts'
 import { schemaCommand } from './commands/schema.ts'
 import { simCommand } from './commands/sim.ts'
+import { tokenCommand } from './commands/token.ts'
 import { upCommand } from './commands/up.ts'
 import type { Context } from './context.ts'
 import { stageVariables } from './on-stage.ts'
@@ -61,6 +62,7 @@ function commandLine(context: Context) {
     .command(eventsCommand(context))
     .command(checkCommand(context))
     .command(gcCommand(context))
+    .command(tokenCommand(context))
     .command(simCommand(context))
     .command(schemaCommand(context))
     .option('stage', {
