@@ -65,7 +65,7 @@ beforeAll(async () => {
   opened.push(() => packaged.remove())
   const config = join(folder, 'lab.yml')
   writeFileSync(config, String(document))
-  given = { stage: STAGE, config: loadConfig(config) }
+  given = { stage: STAGE, config: loadConfig(config), concurrency: { create: 2, delete: 2 } }
 
   const { functionTimeoutSeconds } = given.config.timings
   emulators = await startEmulators({ folder, ports, functionTimeoutSeconds })

@@ -209,6 +209,25 @@ export const faults: Fault[] = [
     says: `batchesAreSmallAndBounded: ${MAPPING}: batches of 100`,
   },
   {
+    title: 'batches at once that no stage file asked for',
+    plant: (resources) => {
+      properties(resources, MAPPING).ScalingConfig.MaximumConcurrency = 3
+    },
+    says: `batchesAtOnceAreThoseOfTheStage: ${MAPPING} takes 3 batches at once, the stage says 4`,
+  },
+  {
+    title: 'a chain of messages that Lambda would end',
+    plant: drop('DeleteLambdaFunction', 'RecursiveLoop'),
+    says: 'messagesToItselfAreMeant: DeleteLambdaFunction sends to its own queue',
+  },
+  {
+    title: 'a filter that throws away what nobody can read',
+    plant: change(MAPPING, {
+      FilterCriteria: { Filters: [{ Pattern: '{"body":{"type":["ProxyRequested"]}}' }] },
+    }),
+    says: `noMessageIsFilteredAway: ${MAPPING} deletes without a word`,
+  },
+  {
     title: 'a function outside of the network',
     plant: drop('DeleteLambdaFunction', 'VpcConfig'),
     says: 'functionsSitInSubnets: DeleteLambdaFunction is in no subnet',
@@ -428,6 +447,11 @@ export const faults: Fault[] = [
     plant: remove('SqsEndpoint'),
     says: 'awsIsReachedWithoutTheInternet: no interface endpoint leads to sqs',
   },
+  {
+    title: 'an endpoint for the keys of any account',
+    plant: drop('SsmEndpoint', 'PolicyDocument'),
+    says: 'endpointsServeTheAccountOnly: SsmEndpoint serves other accounts too',
+  },
 
   // schedules
   {
@@ -476,6 +500,21 @@ export const faults: Fault[] = [
     says: 'rolesAreTakenByTheirServiceOnly: CreateRole can be taken by more than one service',
   },
   {
+    title: "a role that works for anybody's schedules",
+    plant: (resources) => {
+      const [trust] = properties(resources, 'SchedulerRole').AssumeRolePolicyDocument.Statement
+      delete trust.Condition.StringEquals['aws:SourceArn']
+    },
+    says: 'servicesActForOurResourcesOnly: SchedulerRole: scheduler.amazonaws.com may act',
+  },
+  {
+    title: "an alarm topic for anybody's alarms",
+    plant: allow('AlarmTopicPolicy', 'FromAlarms', (statement) => {
+      delete statement.Condition.ArnLike
+    }),
+    says: 'servicesActForOurResourcesOnly: AlarmTopicPolicy: cloudwatch.amazonaws.com may act',
+  },
+  {
     title: 'a permission that is missing',
     plant: allow('DeleteRole', 'Rows', (rows) => {
       rows.Action = rows.Action.filter((action: string) => action !== 'dynamodb:UpdateItem')
@@ -512,5 +551,17 @@ export const faults: Fault[] = [
     title: 'code that may make itself a network',
     plant: allow('NetworkPolicy', 'NotTheCodeInside', (deny) => deny.Action.shift()),
     says: 'codeCannotTouchItsNetwork: the code of CreateLambdaFunction may ec2:CreateNetworkInterface',
+  },
+
+  // what is deployed
+  {
+    title: 'zips that anyone may be let at',
+    plant: drop('ServerlessDeploymentBucket', 'PublicAccessBlockConfiguration'),
+    says: 'zipsLieInAClosedBucket: ServerlessDeploymentBucket lacks BlockPublicAcls',
+  },
+  {
+    title: 'a function of nobody',
+    plant: drop('GcLambdaFunction', 'Tags'),
+    says: 'functionsSayWhoseTheyAre: GcLambdaFunction bears no tags',
   },
 ]

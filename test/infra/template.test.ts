@@ -12,9 +12,10 @@ import type { Given } from './rules/rule.ts'
 import { unzip } from './unzip.ts'
 
 const path = (name: string) => new URL(`../../${name}`, import.meta.url).pathname
-const { network } = loadStage(path('infra/stages/example.yml'))
+const { network, concurrency } = loadStage(path('infra/stages/example.yml'))
 const given: Given = {
   stage: 'example',
+  concurrency,
   config: loadConfig(path('config/example.yml')),
   ...('vpn' in network ? { clusterCidrs: network.vpn.clusterCidrs } : {}),
 }

@@ -72,6 +72,22 @@ export const batchesAreSmallAndBounded: Rule = (template) =>
     return found
   })
 
+/** What a filter does not let through, Lambda deletes without a word; what nobody can read is to be a dead letter instead. */
+export const noMessageIsFilteredAway: Rule = (template) =>
+  mappings(template)
+    .filter(([, { Properties }]) => Properties.FilterCriteria !== undefined)
+    .map(([name]) => `${name} deletes without a word what its filter does not let through`)
+
+export const batchesAtOnceAreThoseOfTheStage: Rule = (template, { concurrency }) =>
+  mappings(template).flatMap(([name, { Properties }]) => {
+    const { Handler = '' } = template.Resources[target(Properties.FunctionName) ?? '']?.Properties ?? {}
+    const wanted = concurrency[/^functions\/(\w+)\//.exec(Handler)?.[1] as keyof typeof concurrency]
+    const got = Properties.ScalingConfig?.MaximumConcurrency
+    return wanted === undefined || got === wanted
+      ? []
+      : [`${name} takes ${got} batches at once, the stage says ${wanted}`]
+  })
+
 export const functionsSitInSubnets: Rule = (template) =>
   functions(template)
     .filter(

@@ -10,9 +10,11 @@ import {
   theDashboardShowsRealMetrics,
   whatTheScheduledFunctionsFindAlarms,
 } from './alarms.ts'
+import { functionsSayWhoseTheyAre, zipsLieInAClosedBucket } from './deployment.ts'
 import {
   batchesAreReportedInPart,
   batchesAreSmallAndBounded,
+  batchesAtOnceAreThoseOfTheStage,
   environmentsAreComplete,
   environmentsHoldNoSecret,
   functionsEndBeforeTheirLease,
@@ -20,10 +22,13 @@ import {
   handlersExist,
   logsAreKeptForAWhileOnly,
   messagesStayHiddenSixTimesTheTimeOut,
+  noMessageIsFilteredAway,
   runtimeIsNode24OnArm,
 } from './functions.ts'
+import { messagesToItselfAreMeant } from './loops.ts'
 import {
   awsIsReachedWithoutTheInternet,
+  endpointsServeTheAccountOnly,
   nothingLeadsElsewhere,
   theVpnLeadsToEveryCluster,
 } from './network.ts'
@@ -44,6 +49,7 @@ import {
   nothingIsAllowedOnEverything,
   rolesAllowWhatTheCodeCallsAndNoMore,
   rolesAreTakenByTheirServiceOnly,
+  servicesActForOurResourcesOnly,
 } from './roles.ts'
 import type { Given } from './rule.ts'
 import {
@@ -96,6 +102,9 @@ export const rules = {
   messagesStayHiddenSixTimesTheTimeOut,
   batchesAreReportedInPart,
   batchesAreSmallAndBounded,
+  batchesAtOnceAreThoseOfTheStage,
+  messagesToItselfAreMeant,
+  noMessageIsFilteredAway,
   functionsSitInSubnets,
   environmentsAreComplete,
   environmentsHoldNoSecret,
@@ -126,10 +135,14 @@ export const rules = {
   nothingLeadsElsewhere,
   theVpnLeadsToEveryCluster,
   awsIsReachedWithoutTheInternet,
+  endpointsServeTheAccountOnly,
   everyFunctionHasARoleOfItsOwn,
   rolesAreTakenByTheirServiceOnly,
+  servicesActForOurResourcesOnly,
   rolesAllowWhatTheCodeCallsAndNoMore,
   nothingIsAllowedOnEverything,
   codeCannotTouchItsNetwork,
+  zipsLieInAClosedBucket,
+  functionsSayWhoseTheyAre,
 } satisfies Record<string, AnyRule>
 export type RuleName = keyof typeof rules

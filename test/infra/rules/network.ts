@@ -1,4 +1,4 @@
-import { ofType, target } from '../template.ts'
+import { list, ofType, target } from '../template.ts'
 import type { Rule } from './rule.ts'
 
 /** Where the stack makes the network itself: out to the clusters and to AWS's own endpoints, and no way else. */
@@ -87,3 +87,16 @@ export const awsIsReachedWithoutTheInternet: Rule = (template, { clusterCidrs })
     )
     .map(([service, kind]) => `no ${kind.toLowerCase()} endpoint leads to ${service}`)
 }
+
+/** Keys of somebody else, brought along, open nothing from here; nor do ours open anything of somebody else's. */
+export const endpointsServeTheAccountOnly: Rule = (template) =>
+  ofType(template, 'AWS::EC2::VPCEndpoint')
+    .filter(([, { Properties }]) => {
+      const statements = list(Properties.PolicyDocument?.Statement)
+      const isBound = ({ Condition }: { Condition?: { StringEquals?: Record<string, unknown> } }) =>
+        ['aws:PrincipalAccount', 'aws:ResourceAccount'].every(
+          (key) => target(Condition?.StringEquals?.[key]) === 'AWS::AccountId',
+        )
+      return statements.length === 0 || !statements.every(isBound)
+    })
+    .map(([name]) => `${name} serves other accounts too`)

@@ -88,6 +88,34 @@ export const rolesAreTakenByTheirServiceOnly: Rule = (template) =>
       .map(() => `${name} can be taken by more than one service`),
   )
 
+/** Lambda takes a role only for the function that was made with it, by somebody who might pass it on. */
+const BOUND_OTHERWISE = ['lambda.amazonaws.com']
+
+/** A service that acts for whoever asks must be bound to what is ours, or somebody else's request would be carried out. */
+export const servicesActForOurResourcesOnly: Rule = (template) => {
+  const trusted = ofType(template, 'AWS::IAM::Role').map(
+    ([name, { Properties }]) => [name, Properties.AssumeRolePolicyDocument] as const,
+  )
+  const topics = ofType(template, 'AWS::SNS::TopicPolicy').map(
+    ([name, { Properties }]) => [name, Properties.PolicyDocument] as const,
+  )
+  return [...trusted, ...topics].flatMap(([name, document]) =>
+    list(document.Statement)
+      .filter(({ Effect, Principal }) => Effect === 'Allow' && Principal?.Service !== undefined)
+      .filter(({ Principal }) => !BOUND_OTHERWISE.includes(Principal.Service))
+      .filter(({ Condition }) => {
+        const sources = Object.values<Record<string, unknown>>(Condition ?? {}).flatMap(
+          (keys) => keys['aws:SourceArn'] ?? [],
+        )
+        return !sources.some((source) => isOurs(template, source))
+      })
+      .map(({ Principal }) => `${name}: ${Principal.Service} may act in it for somebody else's resources`),
+  )
+}
+
+const isOurs = (template: Template, source: unknown): boolean =>
+  (target(source) ?? '') in template.Resources || /:alarm:egress-\w+-\*$/.test(subOf(source))
+
 /** What a function may do and its code does not. Also asked in the other direction, since a missing permission is an outage. */
 export const rolesAllowWhatTheCodeCallsAndNoMore = async (
   template: Template,

@@ -1,3 +1,4 @@
+import type { Stage } from '../../../infra/stage.ts'
 import type { Config } from '../../../lib/config.ts'
 import type { Template } from '../template.ts'
 
@@ -5,6 +6,8 @@ import type { Template } from '../template.ts'
 export type Given = {
   config: Config
   stage: string
+  /** Batches of each queue in work at once, where the stage says so. */
+  concurrency: Stage['concurrency']
   /** Networks of the clusters, when the stack makes the way to them. */
   clusterCidrs?: string[]
 }

@@ -152,6 +152,7 @@ export const namedByStage: Rule = (template, { stage }) => {
     'AWS::CloudWatch::Alarm': 'AlarmName',
     'AWS::Events::Rule': 'Name',
     'AWS::Scheduler::Schedule': 'Name',
+    'AWS::Scheduler::ScheduleGroup': 'Name',
   }
   return Object.entries(names).flatMap(([type, property]) =>
     ofType(template, type)

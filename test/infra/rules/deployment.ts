@@ -1,0 +1,30 @@
+import { list, ofType, target } from '../template.ts'
+import type { Rule } from './rule.ts'
+
+/** The zips hold the configuration: what clusters there are, and where. */
+export const zipsLieInAClosedBucket: Rule = (template) =>
+  ofType(template, 'AWS::S3::Bucket').flatMap(([name, { Properties }]) => {
+    const open = ['BlockPublicAcls', 'BlockPublicPolicy', 'IgnorePublicAcls', 'RestrictPublicBuckets'].filter(
+      (block) => Properties.PublicAccessBlockConfiguration?.[block] !== true,
+    )
+    const found = open.map((block) => `${name} lacks ${block}`)
+    if (!Properties.BucketEncryption) found.push(`${name} is not encrypted`)
+    const tlsOnly = ofType(template, 'AWS::S3::BucketPolicy')
+      .filter(([, policy]) => target(policy.Properties.Bucket) === name)
+      .flatMap(([, policy]) => list(policy.Properties.PolicyDocument.Statement))
+      .some(
+        ({ Effect, Condition }) =>
+          Effect === 'Deny' && String(Condition?.Bool?.['aws:SecureTransport']) === 'false',
+      )
+    if (!tlsOnly) found.push(`${name} can be read without TLS`)
+    return found
+  })
+
+/** What costs money says whose it is. CloudFormation hands the stack's tags on to all that takes tags; functions bear their own. */
+export const functionsSayWhoseTheyAre: Rule = (template, { stage }) =>
+  ofType(template, 'AWS::Lambda::Function').flatMap(([name, { Properties }]) => {
+    const tags = new Map(list(Properties.Tags).map(({ Key, Value }) => [Key, Value]))
+    return tags.get('application') === 'egress-proxies' && tags.get('stage') === stage
+      ? []
+      : [`${name} bears no tags of its application and stage`]
+  })
