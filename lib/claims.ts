@@ -15,8 +15,8 @@ export type Claims = {
   freeVmid(cluster: string, vmid: number, owner: string): Promise<void>
   /** VMIDs the owner has reserved. By index, so a claim made a moment ago may not show yet. */
   vmidsOf(owner: string): Promise<{ cluster: string; vmid: number }[]>
-  /** Gives back everything of the owner but VMIDs, which take a proof each. */
-  freeAllButVmids(owner: string): Promise<void>
+  /** Gives back everything of the owner but VMIDs, which take a proof each, and what is in the partition to be kept. */
+  freeAllButVmids(owner: string, kept?: string): Promise<void>
   /** Takes one of `limit` places in a queue of the storage, or keeps the one the owner has. */
   takeSlot(partition: string, limit: number, owner: string): Promise<boolean>
   freeSlots(partition: string, owner: string): Promise<void>
@@ -41,6 +41,9 @@ export function slotPartition(place: Place, { storageShared }: Cluster): string 
   const node = storageShared ? '' : `#${place.node}`
   return `clone#${place.cluster}#${place.storage}${node}`
 }
+
+/** The places of a zone that may have so many proxies and no more. */
+export const zonePartition = (zone: string) => `zone#${zone}`
 
 /** Claims in their table: partition, sort, owner, with an index by owner. */
 export function createClaims(options: {
@@ -130,8 +133,9 @@ export function createClaims(options: {
       }))
     },
 
-    async freeAllButVmids(owner) {
-      for (const claim of await ofOwner(owner)) if (!isVmid(claim)) await free(claim)
+    async freeAllButVmids(owner, kept) {
+      for (const claim of await ofOwner(owner))
+        if (!isVmid(claim) && claim.partition !== kept) await free(claim)
     },
 
     async takeSlot(partition, limit, owner) {

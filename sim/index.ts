@@ -31,11 +31,13 @@ export function createSim(options: SimOptions): Sim {
     nodes: () => cluster.state.nodes.map(({ name, state }) => ({ name, state })),
     setNode: hosts.setState,
     setDaemon: hosts.setDaemon,
-    setStorage(id, { offline }) {
+    setStorage(id, { offline, on }) {
       const storage = cluster.state.storages.find(({ storage }) => storage === id)
       if (!storage) throw new Error(`no such storage: ${id}`)
-      if (offline === undefined) delete storage.offline
-      else storage.offline = offline
+      delete storage.offline
+      delete storage.offlineOn
+      if (offline !== undefined) storage.offline = offline
+      if (offline !== undefined && on) storage.offlineOn = on
       cluster.commit()
     },
     hostReset: hosts.reset,

@@ -166,6 +166,8 @@ export type WorldStorage = {
   totalBytes?: number
   /** The activation fails, with this text. */
   offline?: string
+  /** … on these nodes alone. */
+  offlineOn?: string[]
   readOnly?: boolean
   pool?: string
 }
@@ -356,8 +358,8 @@ export type Sim = {
   setNode(name: string, state: NodeState): void
   /** Stops or starts one daemon of a node. */
   setDaemon(node: string, daemon: Daemon, running: boolean): void
-  /** Takes a storage away, with the text its activation fails with, or brings it back. */
-  setStorage(storage: string, state: { offline?: string }): void
+  /** Takes a storage away, with the text its activation fails with, on every node or on some, or brings it back. */
+  setStorage(storage: string, state: { offline?: string; on?: string[] }): void
   /** Ends a worker process: TERM lets it clean up, KILL does not; `tool` hits the copying program only, with SIGKILL or that signal. */
   killTask(upid: string, how: 'TERM' | 'KILL' | 'tool', signal?: number): void
   /** What a guest factory keeps of no VM: puts a state of QEMU (`io-error`, `paused`, …) on a running one. */

@@ -1,9 +1,11 @@
-import type { Zone } from '../../lib/config.ts'
+import { zonePartition } from '../../lib/claims.ts'
+import type { Config, Zone } from '../../lib/config.ts'
 import { Failure } from '../../lib/failure.ts'
 import { ownership } from '../../lib/mark.ts'
 import { hashNumber, macOf, seedFile } from '../../lib/names.ts'
 import { fail, next, type Outcome, wait } from '../../lib/outcome.ts'
 import { byFewest, byHash } from '../../lib/placement.ts'
+import { isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, Patch, Place, RowOf } from '../../lib/record.ts'
 import { templatesOf } from '../../lib/wish.ts'
 import type { Deps } from './steps.ts'
@@ -21,7 +23,29 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   if (!(await roomIn(row, deps))) {
     return wait(`zone ${row.spec.zone} is full`, 30, { capSeconds: ZONE_FULL_CAP_SECONDS })
   }
-  const template = await chooseTemplate(zone, row, deps)
+  return reserveOnOne(row, zone, await candidatesOf(zone, row, deps), deps)
+}
+
+/** Takes the best of the candidates; one that shows itself unfit, its storage away or the node hanging, gives way to the next. */
+async function reserveOnOne(
+  row: Reserving,
+  zone: Zone,
+  candidates: Template[],
+  deps: Needs,
+): Promise<Outcome> {
+  const template = await choose(zone, row, candidates, deps)
+  if (!template) throw noNode(zone, row, deps.config)
+  try {
+    return await reserveOn(template, zone, row, deps)
+  } catch (error) {
+    const others = candidates.filter(({ node }) => node !== template.node)
+    const isUnfit = isProxmoxError(error, 'StorageOffline', 'Unreachable') && error.node === template.node
+    if (!isUnfit || others.length === 0) throw error
+    return reserveOnOne(row, zone, others, deps)
+  }
+}
+
+async function reserveOn(template: Template, zone: Zone, row: Reserving, deps: Needs): Promise<Outcome> {
   const placed = (vmid: number): Place => ({
     cluster: zone.cluster,
     node: template.node,
@@ -51,31 +75,36 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
 
 async function roomIn(row: Reserving, { claims, config }: Needs): Promise<boolean> {
   const { proxiesPerZone } = config.limits
-  return proxiesPerZone === undefined || claims.takeSlot(`zone#${row.spec.zone}`, proxiesPerZone, row.uid)
+  return (
+    proxiesPerZone === undefined || claims.takeSlot(zonePartition(row.spec.zone), proxiesPerZone, row.uid)
+  )
 }
 
-/** @throws {Failure} NoNode when no node of the zone with the template is online */
-async function chooseTemplate(zone: Zone, row: Reserving, { vms, config, countOn }: Needs) {
-  const templates = templatesOf(zone, row.spec.image, config)
+type Template = { node: string; vmid: number }
+
+/** The templates of the image on the nodes of the zone that are online. */
+async function candidatesOf(zone: Zone, { spec }: Reserving, { vms, config }: Needs): Promise<Template[]> {
   const online = new Set(await vms.nodesOnline())
-  const candidates = templates.filter(({ node }) => online.has(node))
-  const chosen =
-    config.placement === 'hash' ? byHash(row.uid, candidates) : await fewest(zone, row, candidates, countOn)
-  if (chosen) return chosen
-  const nodes = templates.map(({ node }) => node).join(', ')
-  const message = `no node of zone ${row.spec.zone} with image ${row.spec.image} is online (${nodes || 'none is configured'})`
-  throw new Failure('NoNode', message, { class: 'transient' })
+  return templatesOf(zone, spec.image, config).filter(({ node }) => online.has(node))
 }
 
-async function fewest<T extends { node: string }>(
+async function choose(
   zone: Zone,
-  row: Reserving,
-  candidates: T[],
-  countOn: Needs['countOn'],
-) {
+  { uid }: Reserving,
+  candidates: Template[],
+  { config, countOn }: Needs,
+): Promise<Template | undefined> {
+  if (config.placement === 'hash') return byHash(uid, candidates)
   const counts = new Map<string, number>()
   for (const { node } of candidates) counts.set(node, await countOn(zone.cluster, node))
-  return byFewest(row.uid, candidates, counts)
+  return byFewest(uid, candidates, counts)
+}
+
+function noNode(zone: Zone, { spec }: Reserving, config: Config): Failure {
+  const nodes = templatesOf(zone, spec.image, config).map(({ node }) => node)
+  const where = nodes.join(', ') || 'none is configured'
+  const message = `no node of zone ${spec.zone} with image ${spec.image} is online (${where})`
+  return new Failure('NoNode', message, { class: 'transient' })
 }
 
 /**

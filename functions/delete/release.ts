@@ -1,3 +1,4 @@
+import { zonePartition } from '../../lib/claims.ts'
 import { ownership } from '../../lib/mark.ts'
 import { done, next, type Outcome, wait } from '../../lib/outcome.ts'
 import type { Moment, Place, RowOf } from '../../lib/record.ts'
@@ -26,7 +27,9 @@ export async function release(row: Releasing, deps: Needs): Promise<Outcome> {
     if (found) return next('stop', { place: found, cloned: true })
     await claims.freeVmid(claim.cluster, claim.vmid, row.uid)
   }
-  await claims.freeAllButVmids(row.uid)
+  // A proxy that is made anew does not queue for its zone behind those who wait for a place there.
+  const kept = row.wish === 'present' && row.spec ? zonePartition(row.spec.zone) : undefined
+  await claims.freeAllButVmids(row.uid, kept)
   return row.wish === 'present' ? next('reserve', { ended: undefined, unsettledUntil: undefined }) : done()
 }
 

@@ -3,7 +3,7 @@ import { poolOfVm, visibleFrom } from './cluster.ts'
 import { type Ctx, may, maybeText } from './endpoint.ts'
 import { lastTold } from './pvestatd.ts'
 import type { Node, Vm } from './state.ts'
-import { isOnNode, isShared, spaceOf } from './storage.ts'
+import { isOffline, isOnNode, isShared, spaceOf } from './storage.ts'
 
 export function resources(ctx: Ctx): unknown[] {
   const { cluster } = ctx
@@ -27,7 +27,7 @@ export function resources(ctx: Ctx): unknown[] {
         .filter((node) => isOnNode(storage, node.name))
         .map((node) => {
           const { total, used } = spaceOf(cluster, node.name, storage)
-          const up = isRemembered(ctx, node) && storage.offline === undefined
+          const up = isRemembered(ctx, node) && !isOffline(storage, node.name)
           return {
             id: `storage/${node.name}/${storage.storage}`,
             type: 'storage',

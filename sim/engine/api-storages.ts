@@ -19,6 +19,7 @@ import type { Volume } from './state.ts'
 import {
   activeStorage,
   findVolume,
+  isOffline,
   isOnNode,
   isShared,
   parseVolumeName,
@@ -101,7 +102,7 @@ function configs(ctx: Ctx) {
 
 function statusOf(ctx: Ctx, storage: WorldStorage) {
   const enabled = !storage.disable && isOnNode(storage, ctx.node)
-  const active = enabled && storage.offline === undefined
+  const active = enabled && !isOffline(storage, ctx.node)
   const space = active ? spaceOf(ctx.cluster, ctx.node, storage) : { total: 0, used: 0, avail: 0 }
   return {
     type: storage.type,

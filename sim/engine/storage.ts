@@ -25,9 +25,13 @@ export function enabledStorage(cluster: Cluster, id: string, node: string): Worl
 /** @throws {PveError} also when it cannot be activated. */
 export function activeStorage(cluster: Cluster, id: string, node: string): WorldStorage {
   const storage = enabledStorage(cluster, id, node)
-  if (storage.offline !== undefined) die(storage.offline)
+  if (isOffline(storage, node)) die(storage.offline ?? '')
   return storage
 }
+
+/** Away on every node, unless it is said on which. */
+export const isOffline = ({ offline, offlineOn }: WorldStorage, node: string): boolean =>
+  offline !== undefined && (offlineOn?.includes(node) ?? true)
 
 export const isShared = (storage: WorldStorage): boolean =>
   storage.shared === true || storage.type === 'nfs' || storage.type === 'rbd'

@@ -146,6 +146,16 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(true)
     })
 
+    it('gives back everything of an owner but VMIDs and the place that is to be kept', async () => {
+      await claims.takeVmid(cluster, 5001, owner)
+      await claims.takeSlot(`zone#${cluster}`, 1, owner)
+      await claims.takeSlot('zone#another', 1, owner)
+      await claims.freeAllButVmids(owner, `zone#${cluster}`)
+      expect(await claims.vmidsOf(owner)).toHaveLength(1)
+      expect(await claims.takeSlot(`zone#${cluster}`, 1, other)).toBe(false)
+      expect(await claims.takeSlot('zone#another', 1, other)).toBe(true)
+    })
+
     it('notes a suspect, which is nobody’s claim', async () => {
       const detail = { kind: 'seed', cluster, node: 'pve3', volume: 'local:iso/x.iso', uid: owner }
       await claims.suspect(`seed#${cluster}`, detail)

@@ -61,8 +61,11 @@ export function createMemoryClaims(now: () => number): Claims & {
           vmid: Number(sort),
         }),
       ),
-    async freeAllButVmids(owner) {
-      where((claim) => claim.owner === owner && !claim.partition.startsWith('vmid#')).forEach(free)
+    async freeAllButVmids(owner, partition) {
+      where(
+        (claim) =>
+          claim.owner === owner && !claim.partition.startsWith('vmid#') && claim.partition !== partition,
+      ).forEach(free)
     },
     async takeSlot(partition, limit, owner) {
       if (where((claim) => claim.partition === partition && claim.owner === owner).length > 0) return true
