@@ -47,6 +47,7 @@ export async function inMemory(lives: number): Promise<Pace> {
     probe: { http: never, tcp: never },
     countOn: async () => 0,
     log: () => {},
+    measure: () => {},
     now,
     sleep: async (ms) => {
       nowMs += ms

@@ -19,7 +19,7 @@ export function createFunction<E extends { type: string }>(
   environment: Readonly<Record<string, string | undefined>>,
   cycle: (surroundings: Surroundings & { debug(entry: object): void }) => LifeCycle,
 ) {
-  const { env, config, log, debug, client, queues, secrets } = coldStart(environment)
+  const { env, config, log, debug, measure, client, queues, secrets } = coldStart(environment)
   const table = env.EGRESS_PROXIES_TABLE
   const surroundings: Surroundings = {
     config,
@@ -32,6 +32,7 @@ export function createFunction<E extends { type: string }>(
     probe,
     countOn: countOn(client, table),
     log: (decision) => log.info(decision, 'decision'),
+    measure,
   }
   return batchHandler({
     side: definition.side,

@@ -3,6 +3,7 @@ import { SQSClient } from '@aws-sdk/client-sqs'
 import { SSMClient } from '@aws-sdk/client-ssm'
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
 import { loadConfig } from './config.ts'
+import { createEmf } from './emf.ts'
 import { readEnvironment } from './environment.ts'
 import { createLogger } from './log.ts'
 import { createQueues } from './queue.ts'
@@ -22,6 +23,11 @@ export function coldStart(environment: Readonly<Record<string, string | undefine
     log,
     /** One line a call of Proxmox. */
     debug: (entry: object) => log.debug(entry, 'call'),
+    /** Lines of the same output as the log's. Who wants no log, as a command that prints a report, gets none of them either. */
+    measure:
+      env.EGRESS_LOG_LEVEL === 'silent'
+        ? () => {}
+        : createEmf(config.deployment, (line) => void process.stdout.write(line)),
     client: DynamoDBDocumentClient.from(new DynamoDBClient({}), {
       marshallOptions: { removeUndefinedValues: true },
     }),

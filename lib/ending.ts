@@ -1,4 +1,5 @@
 import type { Ledger } from './ledger.ts'
+import { type Measurement, measured } from './metrics.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { patched, type Row, sideOf, type TimelineEntry } from './record.ts'
 import { deletedEvent, failedEvent, type Publish, readyNews } from './topic.ts'
@@ -35,14 +36,22 @@ export function createEnding(options: {
       const told = address === undefined ? undefined : { generation, address }
       const ready = { phase: 'Ready', readyAt: first ?? now(), announced: told, lookedAgain: 0 } as const
       await ledger.save(patched(row, { ...rest, ...ready }), token)
-      return decided('done', 'ready')
+      return decided('done', 'ready', [
+        ...timeInStep(row, now()),
+        ...(news?.type === 'ProxyReady'
+          ? [measured('ProxyReady', 1, {}), measured('TimeToReady', news.timeToReadyMs / 1000, {})]
+          : []),
+      ])
     }
     await userData.remove(row.uid)
     if (row.orphanOf === undefined) await publish(deletedEvent(row, now()))
     const purgeAt = Math.floor(now() / 1000) + tombstoneDays * 86_400
     const tombstone = { ...rest, ...nothingLeft, phase: 'Deleted', purgeAt } as const
     await ledger.save(patched(row, tombstone), token)
-    return decided('done', 'deleted')
+    return decided('done', 'deleted', [
+      ...timeInStep(row, now()),
+      ...(row.orphanOf === undefined ? [measured('ProxyDeleted', 1, {})] : []),
+    ])
   }
 
   /** The last act of a failed life cycle: dead letter, outcome event, rest. */
@@ -69,7 +78,8 @@ export function createEnding(options: {
     if (row.orphanOf === undefined) await publish(failedEvent(row))
     const failed = { step: undefined, phase: 'Failed', turn: turn + 1, announced: undefined } as const
     await ledger.save(patched(row, failed), token)
-    return { ...decided('failed', reason), code }
+    const failures = row.orphanOf === undefined ? [measured('ProxyFailed', 1, { code })] : []
+    return { ...decided('failed', reason, failures), code }
   }
 
   return { finish, report }
@@ -80,6 +90,11 @@ export function timelineOf(row: Row, outcome: string, now: number): TimelineEntr
   if (row.step === undefined) return row.timeline
   const entry = { step: row.step, at: row.since, ms: now - row.since, outcome: row.problem?.code ?? outcome }
   return [...row.timeline, entry].slice(-TIMELINE_LENGTH)
+}
+
+/** What the timeline says of the step that the row leaves, as a measurement. */
+export function timeInStep({ step, since }: Row, now: number): Measurement[] {
+  return step === undefined ? [] : [measured('TimeInStep', Math.max(0, now - since) / 1000, { step })]
 }
 
 /** What a tombstone no longer tells: nothing of it is there. */

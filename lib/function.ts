@@ -4,6 +4,7 @@ import type { Continue, Resume } from './events.ts'
 import { hintFor, type Subject } from './hints.ts'
 import type { Ledger } from './ledger.ts'
 import type { Invocation, LifeCycle } from './life-cycle.ts'
+import type { Measure } from './metrics.ts'
 import type { Probe } from './probe.ts'
 import type { Queues } from './queue.ts'
 import type { BlankRow, Row, Side } from './record.ts'
@@ -38,6 +39,7 @@ export type Surroundings = {
   /** Rows placed on a node. */
   countOn(cluster: string, node: string): Promise<number>
   log(decision: Decision & { ms: number }): void
+  measure: Measure
   now?: () => number
   random?: () => number
   sleep?: (ms: number) => Promise<void>

@@ -68,5 +68,12 @@ function partialBatch(): MiddlewareObj<SQSEvent, unknown> {
 }
 
 function deliveryOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Delivery {
-  return { messageId, body, receiptHandle, receiveCount: Number(attributes.ApproximateReceiveCount) || 1 }
+  const sentAtMs = Number(attributes.SentTimestamp)
+  return {
+    messageId,
+    body,
+    receiptHandle,
+    receiveCount: Number(attributes.ApproximateReceiveCount) || 1,
+    ...(sentAtMs > 0 ? { sentAtMs } : {}),
+  }
 }

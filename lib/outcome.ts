@@ -1,11 +1,19 @@
 import type { FailureCode } from './failure.ts'
+import type { WaitReason } from './metrics.ts'
 import type { Patch, StepName } from './record.ts'
 
 /** What a step decided. What it cannot decide it throws. */
 export type Outcome =
   | { kind: 'next'; step: StepName; delaySeconds: number; patch: Patch } // go on
   | { kind: 'task'; upid: string; reason: string; patch: Patch } // this step again once the task ended
-  | { kind: 'wait'; reason: string; delaySeconds: number; patch: Patch; capSeconds?: number } // this step again
+  | {
+      kind: 'wait' // this step again
+      reason: string
+      delaySeconds: number
+      patch: Patch
+      capSeconds?: number
+      why?: WaitReason
+    }
   | { kind: 'done'; patch: Patch }
   | { kind: 'fail'; code: FailureCode; reason: string; hint?: string } // give up, tell a person
 
@@ -23,17 +31,21 @@ export const task = (upid: string, reason: string, patch: Patch = {}): Outcome =
   patch,
 })
 
-/** `capSeconds` stands in for the step's deadline: how long this kind of waiting may take. */
+/**
+ * `capSeconds` stands in for the step's deadline: how long this kind of waiting may take. `why` is what metrics say, where the row
+ * does not tell.
+ */
 export const wait = (
   reason: string,
   delaySeconds: number,
-  { patch = {}, capSeconds }: { patch?: Patch; capSeconds?: number } = {},
+  { patch = {}, capSeconds, why }: { patch?: Patch; capSeconds?: number; why?: WaitReason } = {},
 ): Outcome => ({
   kind: 'wait',
   reason,
   delaySeconds,
   patch,
   ...(capSeconds === undefined ? {} : { capSeconds }),
+  ...(why === undefined ? {} : { why }),
 })
 
 export const done = (patch: Patch = {}): Outcome => ({ kind: 'done', patch })

@@ -11,7 +11,8 @@ export type Delivery = {
   body: string
   receiptHandle: string
   receiveCount: number
-  trace?: string
+  /** Epoch milliseconds; unknown where the queue does not say. */
+  sentAtMs?: number
 }
 
 /** Why a message is dead: what an operator sees. `problem` holds the rest. */

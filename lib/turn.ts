@@ -1,9 +1,10 @@
 import { createAttempt } from './attempt.ts'
 import { redeliverySeconds } from './backoff.ts'
-import { createEnding, timelineOf } from './ending.ts'
+import { createEnding, timeInStep, timelineOf } from './ending.ts'
 import { asFailing, type Failing, type FailureCode, retryWindowSeconds } from './failure.ts'
 import { type Ledger, LostRace } from './ledger.ts'
 import type { Invocation, LifeCycle } from './life-cycle.ts'
+import { measured, type WaitReason } from './metrics.ts'
 import { fail, type Outcome, wait } from './outcome.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { type Patch, patched, type Row, type StepName, sideOf } from './record.ts'
@@ -80,8 +81,8 @@ export function createTurn(options: TurnOptions): Turn {
     const hint = failing.hint ?? options.hint?.(failing, row)
     if (failing.class === 'permanent') return fail(code, message, hint)
     if (failing.class === 'wait') {
-      const cap = code === 'VmLocked' ? { capSeconds: LOCK_CAP_SECONDS } : {}
-      return wait(message, WAIT_SECONDS, cap)
+      if (code === 'VmLocked') return wait(message, WAIT_SECONDS, { capSeconds: LOCK_CAP_SECONDS })
+      return wait(message, WAIT_SECONDS, { why: 'agent' })
     }
     const firstAt = row.failingSince ?? row.problem?.firstAt ?? now()
     if (now() - firstAt <= retryWindowSeconds(code, options.retryWindowSeconds) * 1000) return undefined
@@ -158,7 +159,7 @@ export function createTurn(options: TurnOptions): Turn {
         outcome.delaySeconds,
         token,
       )
-      return decided('next', `on to ${outcome.step}`)
+      return decided('next', `on to ${outcome.step}`, timeInStep(row, now()))
     }
     if (outcome.kind === 'fail') {
       const { code, reason } = outcome
@@ -182,7 +183,19 @@ export function createTurn(options: TurnOptions): Turn {
         : outcome.patch
     const delaySeconds = outcome.kind === 'wait' ? outcome.delaySeconds : 1
     await sendThenSave(patched(row, patch), delaySeconds, token)
-    return decided(outcome.kind, outcome.reason)
+    const measurements = delaySeconds > 0 ? [measured('Waits', 1, { why: whyItWaits(row, outcome) })] : []
+    return decided(outcome.kind, outcome.reason, measurements)
+  }
+
+  function whyItWaits(
+    { task, unsettledUntil = 0 }: Row,
+    outcome: Outcome & { kind: 'wait' | 'task' },
+  ): WaitReason {
+    if (outcome.kind === 'task') return 'task'
+    if (outcome.why !== undefined) return outcome.why
+    if (task) return 'task'
+    if (unsettledUntil >= now()) return 'unsettled'
+    return isPatient(outcome) ? 'lock' : 'step'
   }
 
   async function move(row: Row, step: StepName, delaySeconds: number, token: string): Promise<void> {
@@ -225,7 +238,8 @@ export function createTurn(options: TurnOptions): Turn {
     const times = (row.problem?.times ?? 0) + 1
     const problem = { code, reason, ...(hint && { hint }), firstAt, lastAt: now(), times }
     await ledger.save(patched(row, { problem, dueAt: now() + seconds * 1000 }), token)
-    return { outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
+    const measurements = [measured('Retries', 1, { code })]
+    return { outcome: 'back', code, reason, verdict: { kind: 'back', seconds }, measurements }
   }
 }
 

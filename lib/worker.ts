@@ -3,6 +3,7 @@ import { type Continue, InvalidEvent, type Resume } from './events.ts'
 import { asFailing, type FailureCode } from './failure.ts'
 import { type Ledger, LostRace } from './ledger.ts'
 import type { Invocation } from './life-cycle.ts'
+import { type Measure, type Measurement, measured } from './metrics.ts'
 import type { Delivery, Queues } from './queue.ts'
 import { type BlankRow, patched, type Row, type Side, sideOf } from './record.ts'
 import { judgeResume, type Ruling } from './ruling.ts'
@@ -23,7 +24,7 @@ export type Decision = {
   code?: string
 }
 
-export type Decided = Decision & { verdict: Verdict }
+export type Decided = Decision & { verdict: Verdict; measurements?: readonly Measurement[] }
 
 export type Worker = (delivery: Delivery, invocation: Invocation) => Promise<Verdict>
 
@@ -49,6 +50,7 @@ export type WorkerOptions<E extends Event> = {
   /** What a person can type about a message that is given up. */
   hint?: (trouble: Trouble, row: { uid?: string }) => string
   log(decision: Decision & { ms: number }): void
+  measure: Measure
   now?: () => number
   random?: () => number
   sleep?: (ms: number) => Promise<void>
@@ -64,13 +66,14 @@ const OVERTAKEN = { tries: 10, pauseMs: 25 }
  * record may come any number of times, at once, late and out of order.
  */
 export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker {
-  const { side, parse, keyOf, judge, turn, ledger, queues, userData, leave, stallMs, log } = options
+  const { side, parse, keyOf, judge, turn, ledger, queues, userData, leave, stallMs, log, measure } = options
   const { now = Date.now, random = Math.random, sleep = pause } = options
 
   return async (delivery, invocation) => {
     const startedAt = now()
-    const { verdict, ...decision } = await decide(delivery, invocation)
+    const { verdict, measurements = [], ...decision } = await decide(delivery, invocation)
     log({ ...decision, ms: now() - startedAt })
+    measure([...ageOf(delivery, startedAt), ...measurements])
     return verdict
   }
 
@@ -81,13 +84,22 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     } catch (error) {
       if (!(error instanceof InvalidEvent)) throw error
       await bury(delivery, 'InvalidEvent', { reason: error.message })
-      return { outcome: 'dead letter', code: 'InvalidEvent', reason: error.message, verdict: acknowledge }
+      const code = 'InvalidEvent'
+      const measurements = [measured('EventsRefused', 1, { code })]
+      return { outcome: 'dead letter', code, reason: error.message, verdict: acknowledge, measurements }
     }
     const uid = isOurs(message) ? message.uid : keyOf(message)
     const taken = await take(uid, message)
     if (taken.kind === 'held') {
       const seconds = heldSeconds(taken.until - now(), delivery.receiveCount, random)
-      return { uid, outcome: 'back', reason: 'the row is held', verdict: { kind: 'back', seconds } }
+      const measurements = [measured('LeaseHeld', 1, { queue: side })]
+      return {
+        uid,
+        outcome: 'back',
+        reason: 'the row is held',
+        verdict: { kind: 'back', seconds },
+        measurements,
+      }
     }
     if (taken.kind !== 'taken')
       return { uid, outcome: 'acknowledge', reason: taken.kind, verdict: acknowledge }
@@ -104,8 +116,11 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
       const letsGo = !isContinue(message) && !(error instanceof LostRace)
       if (letsGo) await ledger.release(uid, taken.token).catch(leaseRunsOut)
       const seconds = redeliverySeconds('Aborted', delivery.receiveCount, random)
-      const { message: reason } = asFailing(error)
-      return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds } }
+      const { message: reason, code } = asFailing(error)
+      const measurements = [
+        error instanceof LostRace ? measured('LostRaces', 1, {}) : measured('Retries', 1, { code }),
+      ]
+      return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds }, measurements }
     }
   }
 
@@ -128,13 +143,17 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     if (isContinue(message)) {
       if (row.phase === undefined || row.step === undefined) return letGo('the row is at rest')
       if (sideOf(row.step, row.failedStep) !== side) return letGo('the step is the other function’s')
-      return turn(row, token, delivery, invocation)
+      const lateness = measured('Lateness', Math.max(0, now() - row.dueAt) / 1000, { queue: side })
+      const done = await turn(row, token, delivery, invocation)
+      return { ...done, measurements: [lateness, ...(done.measurements ?? [])] }
     }
     const ruling = rule(message, row)
     if (ruling.kind === 'drop') return letGo(ruling.reason)
     if (ruling.kind === 'bury') {
       await bury(delivery, ruling.code, ruling, row)
-      return { ...(await letGo(ruling.reason)), outcome: 'dead letter', code: ruling.code }
+      const { code } = ruling
+      const measurements = [measured('EventsRefused', 1, { code })]
+      return { ...(await letGo(ruling.reason)), outcome: 'dead letter', code, measurements }
     }
     if (row.phase !== undefined) await leave(row)
     if (ruling.userData !== undefined) await userData.put(row.uid, ruling.row.generation, ruling.userData)
@@ -153,6 +172,11 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     if (!isResume(message)) return judge(message, row, now())
     if (row.phase === undefined) return { kind: 'drop', reason: 'the row is new' }
     return judgeResume(message, row, { now: now(), stallMs })
+  }
+
+  function ageOf({ sentAtMs }: Delivery, takenAt: number): Measurement[] {
+    if (sentAtMs === undefined) return []
+    return [measured('MessageAge', Math.max(0, takenAt - sentAtMs) / 1000, { queue: side })]
   }
 
   /** Sends the message, then saves the row: a crash between leaves two messages, of which the turn lets one act. */
@@ -195,11 +219,11 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
 }
 
 /** A delivery that is done with. */
-export const decided = (outcome: string, reason: string): Decided => ({
-  outcome,
-  reason,
-  verdict: acknowledge,
-})
+export const decided = (
+  outcome: string,
+  reason: string,
+  measurements: readonly Measurement[] = [],
+): Decided => ({ outcome, reason, verdict: acknowledge, measurements })
 
 const acknowledge: Verdict = { kind: 'acknowledge' }
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))

@@ -14,7 +14,7 @@ import { checkRound } from './round.ts'
 /** Left of the invocation for writing down what was seen. */
 const RESERVE_MS = 8000
 
-const { env, config, log, debug, client, queues, secrets } = coldStart(process.env)
+const { env, config, log, debug, measure, client, queues, secrets } = coldStart(process.env)
 const rows = env.EGRESS_PROXIES_TABLE
 const table = env.EGRESS_CLAIMS_TABLE
 const reports = { client, table, partition: REPORTS }
@@ -37,6 +37,7 @@ const ports: Ports = {
     summary: createReports<Summary>(reports),
   },
   log: (line) => log.info(line, 'check'),
+  measure,
   now: Date.now,
   expire: (ms) => AbortSignal.timeout(ms),
 }

@@ -1,5 +1,6 @@
 import type { Claims } from '../../lib/claims.ts'
 import type { Cluster, Config } from '../../lib/config.ts'
+import type { Measure } from '../../lib/metrics.ts'
 import type { Probe } from '../../lib/probe.ts'
 import type { Proxmox } from '../../lib/proxmox/index.ts'
 import type { Queues } from '../../lib/queue.ts'
@@ -30,6 +31,7 @@ export type Ports = {
   queues: Pick<Queues, 'send'>
   reports: { of(cluster: string): Reports<Report>; summary: Pick<Reports<Summary>, 'save'> }
   log(line: object): void
+  measure: Measure
   now: () => number
   /** A signal that fires so long from now. */
   expire(ms: number): AbortSignal

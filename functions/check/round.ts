@@ -1,4 +1,5 @@
 import { asFailing } from '../../lib/failure.ts'
+import { measured } from '../../lib/metrics.ts'
 import { type Bounds, checkCluster } from './cluster.ts'
 import { createConnections } from './connections.ts'
 import type { Round } from './event.ts'
@@ -26,11 +27,14 @@ export async function checkRound(ports: Ports, budgetMs: number): Promise<Round>
       const report = reportOf(name, { startedAt, endedAt: now() }, found)
       await ports.reports.of(name).save(report)
       ports.log(lineOf(report))
+      const { failure, warning } = report.counts
+      ports.measure([measured('CheckFailures', failure, {}), measured('CheckWarnings', warning, {})])
       return report
     }),
   )
   const summary = summaryOf({ startedAt, endedAt: now() }, reports)
   await ports.reports.summary.save(summary)
+  ports.measure([measured('ReadyProxies', summary.proxies.ready, {})])
   return { summary, reports }
 }
 

@@ -35,6 +35,7 @@ async function begin(row: Cloning, { vms, claims, config, cluster }: Needs): Pro
   if (!(await claims.takeSlot(slot, config.limits.clonesPerStorage, row.uid))) {
     return wait(`waits for its turn to clone on ${place.storage}`, placeSeconds(row), {
       capSeconds: SLOT_CAP_SECONDS,
+      why: 'place',
     })
   }
   const mark = markOf(row, config.deployment)

@@ -21,7 +21,7 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   const zone = deps.config.zones[row.spec.zone]
   if (!zone) return fail('Misconfigured', `zone ${row.spec.zone} is not in the configuration`)
   if (!(await roomIn(row, deps))) {
-    return wait(`zone ${row.spec.zone} is full`, 30, { capSeconds: ZONE_FULL_CAP_SECONDS })
+    return wait(`zone ${row.spec.zone} is full`, 30, { capSeconds: ZONE_FULL_CAP_SECONDS, why: 'place' })
   }
   return reserveOnOne(row, zone, await candidatesOf(zone, row, deps), deps)
 }

@@ -27,6 +27,7 @@ export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
   if (!(await claims.takeSlot(slotPartition(place, cluster), config.limits.clonesPerStorage, row.uid))) {
     return wait(`waits for its turn to destroy on ${place.storage}`, placeSeconds(row), {
       capSeconds: SLOT_CAP_SECONDS,
+      why: 'place',
     })
   }
   try {

@@ -12,7 +12,7 @@ import { createSuspects } from '../../lib/suspects.ts'
 import { GC_REPORT, parse, type Report } from './event.ts'
 import { createGc } from './run.ts'
 
-const { env, config, log, debug, client, queues, secrets } = coldStart(process.env)
+const { env, config, log, debug, measure, client, queues, secrets } = coldStart(process.env)
 const table = env.EGRESS_CLAIMS_TABLE
 
 /** A node that does not answer is not waited for so long that the rest of the run is lost: nothing that gc asks takes long. */
@@ -29,6 +29,7 @@ const gc = createGc({
   queues,
   reports: createReports<Report>({ client, table, partition: GC_REPORT }),
   log: (report) => log.info(report, 'gc'),
+  measure,
 })
 
 /** On a schedule, or when it is asked for: finds what the life cycles left behind, and has it mended. */

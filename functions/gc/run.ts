@@ -3,6 +3,7 @@ import type { Clusters } from '../../lib/clusters.ts'
 import type { Config } from '../../lib/config.ts'
 import type { Inventory } from '../../lib/inventory.ts'
 import type { Invocation } from '../../lib/life-cycle.ts'
+import type { Measure } from '../../lib/metrics.ts'
 import type { Provider } from '../../lib/proxmox/index.ts'
 import type { Queues } from '../../lib/queue.ts'
 import type { Reports } from '../../lib/reports.ts'
@@ -10,6 +11,7 @@ import type { Suspects } from '../../lib/suspects.ts'
 import { act, type Hands } from './act.ts'
 import type { GcRequest, Report } from './event.ts'
 import { gather } from './gather.ts'
+import { measurementsOf } from './measurements.ts'
 import { type Plan, plan } from './plan.ts'
 import { reportOf, shortened } from './report.ts'
 import { rulesOf } from './rules.ts'
@@ -24,6 +26,7 @@ export type GcPorts = {
   queues: Pick<Queues, 'send'>
   reports: Pick<Reports<Report>, 'save'>
   log(report: Report): void
+  measure: Measure
   now?: () => number
 }
 
@@ -46,7 +49,9 @@ export function createGc(ports: GcPorts): Gc {
     const deeds = dryRun ? undefined : await carryOut(planned, gathered.world, invocation)
     const report = reportOf(gathered, planned, deeds, { startedAtMs, endedAtMs: now() })
     ports.log(shortened(report))
-    if (!dryRun) await ports.reports.save(shortened(report))
+    if (dryRun) return report
+    await ports.reports.save(shortened(report))
+    ports.measure(measurementsOf(report))
     return report
   }
 

@@ -7,6 +7,7 @@ type Message = {
   visibleAt: number
   receiveCount: number
   receipt: string | undefined
+  sentAtMs: number
 }
 export type DeadLetter = { side: Side; body: string; obituary: Obituary }
 
@@ -38,6 +39,7 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
       visibleAt: now() + delayMs,
       receiveCount: 0,
       receipt: undefined,
+      sentAtMs: now(),
     })
   }
   const held = (side: Side, { messageId, receiptHandle }: Delivery) => {
@@ -63,8 +65,8 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
         message.receiveCount += 1
         message.visibleAt = now() + visibilityMs
         message.receipt = `r${++count}`
-        const { messageId, body, receipt, receiveCount } = message
-        return { messageId, body, receiptHandle: receipt, receiveCount }
+        const { messageId, body, receipt, receiveCount, sentAtMs } = message
+        return { messageId, body, receiptHandle: receipt, receiveCount, sentAtMs }
       })
     },
     acknowledge(side, delivery) {

@@ -10,6 +10,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parseDocument, stringify } from 'yaml'
 import { loadConfig } from '../../lib/config.ts'
+import { METRICS, type MetricName, NAMESPACE } from '../../lib/metrics.ts'
 import { ACCOUNT, credentials, REGION } from '../../local/account.ts'
 import { type Emulators, startEmulators } from '../../local/emulators.ts'
 import { type Lab, startLab } from '../../local/lab.ts'
@@ -203,6 +204,16 @@ async function outcome(): Promise<{ type: string; uid: string } & Record<string,
   return JSON.parse(JSON.parse(message?.Body ?? '').Message)
 }
 
+/** The lines of a function that CloudWatch makes metrics of. */
+const embedded = (room: string) =>
+  (functions[room]?.deployed.lines ?? []).map((line) => JSON.parse(line)).filter((line) => '_aws' in line)
+
+/** What a function measured, by name. */
+const metricsOf = (room: string): [name: string, value: unknown][] =>
+  embedded(room).flatMap(({ _aws, ...line }) =>
+    _aws.CloudWatchMetrics[0].Metrics.map(({ Name }: { Name: string }) => [Name, line[Name]]),
+  )
+
 const seenBy = (room: string): Seen[] => functions[room]?.recorders.flatMap(({ seen }) => seen) ?? []
 
 /** As the template would call it. */
@@ -287,26 +298,42 @@ describe('packaged bundles', () => {
       warnings: [],
       looked: { silentNodes: 0, rows: 1 },
     })
-    const pattern = packaged.template.Resources.GcRuns?.Properties.FilterPattern
-    const message = /^\{ \$\.message = "(\w+)" \}$/.exec(pattern)?.[1]
-    await vi.waitFor(() =>
-      expect(functions.gc?.deployed.lines.map((line) => JSON.parse(line).message)).toContain(message),
-    )
+    await vi.waitFor(() => expect(metricsOf('gc')).toContainEqual(['GcRuns', 1]))
+    expect(metricsOf('gc')).toContainEqual(['Orphans', 0])
   })
 
   it('see in a scheduled round of check that all is well', async () => {
     const { Properties } = packaged.template.Resources.CheckSchedule ?? {}
     const round = await functions.check?.deployed.invoke(JSON.parse(Properties?.Target.Input))
     expect(round).toMatchObject({ summary: { clusters: ['lab'], counts: { failure: 0 } } })
-    const { FilterPattern, MetricTransformations } =
-      packaged.template.Resources.CheckFailures?.Properties ?? {}
-    const message = /^\{ \$\.message = "(\w+)" \}$/.exec(FilterPattern)?.[1]
-    await vi.waitFor(() => {
-      const line = functions.check?.deployed.lines
-        .map((one) => JSON.parse(one))
-        .find((one) => one.message === message)
-      expect(line?.[MetricTransformations[0].MetricValue.replace('$.', '')]).toBe(0)
-    })
+    await vi.waitFor(() => expect(metricsOf('check')).toContainEqual(['ReadyProxies', 0]))
+    expect(metricsOf('check')).toContainEqual(['CheckFailures', 0])
+  })
+
+  it('print what they measure as CloudWatch reads it, each metric with its unit and its dimensions', () => {
+    const written = [...sources, 'gc', 'check'].flatMap(embedded)
+    for (const { _aws, ...line } of written) {
+      const [{ Namespace, Dimensions, Metrics, ...more }] = _aws.CloudWatchMetrics
+      expect({ Namespace, more }).toEqual({ Namespace: NAMESPACE, more: {} })
+      for (const { Name, Unit } of Metrics) {
+        const { by, unit } = METRICS[Name as MetricName]
+        expect({ Name, Unit, Dimensions }).toEqual({ Name, Unit: unit, Dimensions: [['deployment', ...by]] })
+      }
+      const names = [...Metrics.map(({ Name }: { Name: string }) => Name), ...Dimensions[0]]
+      expect(Object.keys(line).sort()).toEqual(names.sort())
+      expect(line.deployment).toBe(given.config.deployment)
+    }
+    const names = new Set(sources.flatMap(metricsOf).map(([name]) => name))
+    for (const name of [
+      'ProxyReady',
+      'TimeToReady',
+      'ProxyDeleted',
+      'TimeInStep',
+      'MessageAge',
+      'Lateness',
+      'Waits',
+    ])
+      expect(names).toContain(name)
   })
 
   it.each(sources)('called nothing that the role of %s does not allow', (room) => {

@@ -43,6 +43,13 @@ const allow =
   (role: string, sid: string, changes: (statement: Properties) => void) => (resources: Resources) =>
     changes(statement(resources, role, sid))
 
+/** Another text in its place, wherever the dashboard has it. */
+const onTheDashboard = (text: string, other: string) => (resources: Resources) => {
+  const body = properties(resources, 'Dashboard').DashboardBody
+  if (!body['Fn::Sub'].includes(text)) throw new Error(`the dashboard does not say ${text}`)
+  body['Fn::Sub'] = body['Fn::Sub'].replaceAll(text, other)
+}
+
 const MAPPING = 'CreateEventSourceMappingSQSCreateQueue'
 
 /** One thing wrong each, as a slip of the hand would leave it. */
@@ -399,17 +406,39 @@ export const faults: Fault[] = [
     says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: orphans',
   },
   {
-    title: 'an alarm on a metric of ours that no filter makes',
-    plant: remove('GcRuns'),
-    says: 'alarmsWatchRealMetrics: GcNotRun: nobody publishes egress-example GcRuns',
+    title: 'an alarm on a metric of ours that no function writes',
+    plant: change('GcNotRun', { MetricName: 'GcRun' }),
+    says: 'alarmsWatchRealMetrics: GcNotRun: no function writes GcRun',
+  },
+  {
+    title: 'an alarm on a metric of ours without its dimension',
+    plant: drop('Orphans', 'Dimensions'),
+    says: 'alarmsWatchRealMetrics: Orphans: no function writes Orphans by {}',
+  },
+  {
+    title: 'an alarm on the metrics of another deployment',
+    plant: change('Orphans', { Dimensions: [{ Name: 'deployment', Value: 'another' }] }),
+    says: 'alarmsWatchRealMetrics: Orphans: no function writes Orphans by {"deployment":"another"}',
   },
   {
     title: 'a dashboard of nothing',
-    plant: (resources) => {
-      const body = properties(resources, 'Dashboard').DashboardBody
-      body['Fn::Sub'] = body['Fn::Sub'].replace('"Invocations"', '"Calls"')
-    },
+    plant: onTheDashboard('"Invocations"', '"Calls"'),
     says: 'theDashboardShowsRealMetrics: the dashboard shows AWS/Lambda Calls by FunctionName',
+  },
+  {
+    title: 'a dashboard of a metric of ours that no function writes',
+    plant: onTheDashboard('"TimeToReady"', '"TimeTillReady"'),
+    says: 'theDashboardShowsRealMetrics: the dashboard shows egress-proxies TimeTillReady by deployment',
+  },
+  {
+    title: 'a dashboard that searches by what a metric is not told apart by',
+    plant: onTheDashboard('deployment,step}', 'deployment,code}'),
+    says: 'theDashboardShowsRealMetrics: the dashboard searches for what no function writes: SEARCH',
+  },
+  {
+    title: 'a metric that is shown nowhere',
+    plant: onTheDashboard('"LostRaces"', '"LeaseHeld"'),
+    says: 'theDashboardShowsAllThatIsMeasured: the dashboard leaves out LostRaces',
   },
 
   // network

@@ -54,6 +54,7 @@ export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
     queues: lab.queues,
     reports: { save: async (report) => void reports.push(report) },
     log: () => {},
+    measure: (some) => void lab.measurements.push(...some),
     now,
   }
   const admin = client(lab.world.tokens.admin).with({ signal: new AbortController().signal })

@@ -9,6 +9,7 @@ import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
 import { type Config, parseConfig } from '../../lib/config.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
 import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
+import type { Measurement } from '../../lib/metrics.ts'
 import type { Probe } from '../../lib/probe.ts'
 import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
@@ -58,6 +59,7 @@ export type Lab = {
   outcomes: OutcomeEvent[]
   decisions: (Decision & { ms: number })[]
   calls: CallLog[]
+  measurements: Measurement[]
   world: ReturnType<typeof defaultWorld>
   config: Config
   workers: Record<Side, Worker>
@@ -86,6 +88,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const outcomes: OutcomeEvent[] = []
   const decisions: (Decision & { ms: number })[] = []
   const calls: CallLog[] = []
+  const measurements: Measurement[] = []
   const inside: Surroundings = {
     config,
     ledger,
@@ -98,6 +101,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     countOn: async (cluster, node) =>
       ledger.rows().filter(({ placedOn }) => placedOn === `${cluster}/${node}`).length,
     log: (decision) => void decisions.push(decision),
+    measure: (some) => void measurements.push(...some),
     now,
     random: seeded(11),
     sleep: (ms) => clock.sleep(ms),
@@ -153,6 +157,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     outcomes,
     decisions,
     calls,
+    measurements,
     world,
     config,
     workers,

@@ -6,6 +6,7 @@ import { judge as judgeDeletion } from '../../functions/delete/judge.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
 import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { LifeCycle, TaskState } from '../../lib/life-cycle.ts'
+import type { Measurement } from '../../lib/metrics.ts'
 import { done, type Outcome } from '../../lib/outcome.ts'
 import { CREATE_STEPS, DELETE_STEPS, type Moment, type Row, type Side } from '../../lib/record.ts'
 import type { Decision, Verdict } from '../../lib/worker.ts'
@@ -40,6 +41,7 @@ export type Desk = {
   userData: ReturnType<typeof createMemoryUserData>
   outcomes: OutcomeEvent[]
   decisions: Decision[]
+  measurements: Measurement[]
   sent: Sent[]
   /** What was done, in its order. */
   acts: Act[]
@@ -120,6 +122,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
     probe: { http: () => never(), tcp: () => never() },
     countOn: () => never(),
     log: (decision) => void desk.decisions.push(decision),
+    measure: (some) => void desk.measurements.push(...some),
     now,
     random: () => 1,
     async sleep() {
@@ -173,6 +176,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
     userData,
     outcomes: [],
     decisions: [],
+    measurements: [],
     sent: [],
     acts: [],
     runs: [],

@@ -62,6 +62,7 @@ export async function openCheckLab(options: CheckOptions = {}): Promise<CheckLab
       summary: memory<Summary>(saved, 'latest'),
     },
     log: () => {},
+    measure: (some) => void lab.measurements.push(...some),
     now: () => lab.clock.now(),
     expire: (ms) => {
       // As strict as AbortSignal.timeout.

@@ -164,6 +164,7 @@ function installation({ rows, orphans, foreign, isos }: Big) {
     queues: counted('queues', { send: async () => {} }, count),
     reports: { save: async (report) => void stored.push(report) },
     log: (report) => void logged.push(report),
+    measure: () => {},
     now: () => now,
   }
   const gc = createGc(ports)

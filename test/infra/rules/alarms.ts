@@ -1,3 +1,4 @@
+import { METRICS, NAMESPACE } from '../../../lib/metrics.ts'
 import { list, ofType, type Resource, type Template, target, walk } from '../template.ts'
 import { functions, mappings } from './functions.ts'
 import type { Rule } from './rule.ts'
@@ -33,19 +34,22 @@ const metricsOf = ({ Properties }: Resource): Metric[] =>
     ? list(Properties.Metrics).flatMap(({ MetricStat }) => (MetricStat ? [MetricStat.Metric] : []))
     : [Properties as Metric]
 
-/** Metrics made by the stack itself, from what the functions log. */
-const ours = (template: Template) =>
-  ofType(template, 'AWS::Logs::MetricFilter').flatMap(([, { Properties }]) =>
-    list(Properties.MetricTransformations).map(
-      ({ MetricNamespace, MetricName }) => `${JSON.stringify(MetricNamespace)} ${MetricName}`,
-    ),
-  )
+/** Whether the functions write such a metric: by its name, and by its dimensions to the last one. */
+function isOurs(name: string, dimensions: Readonly<Record<string, unknown>>, deployment: string): boolean {
+  const known = Object.entries(METRICS).find(([one]) => one === name)?.[1]
+  const wanted = known && ['deployment', ...known.by].sort().join()
+  return wanted === Object.keys(dimensions).sort().join() && dimensions.deployment === deployment
+}
 
 /** An alarm on a metric that nobody publishes is quiet for ever. */
-export const alarmsWatchRealMetrics: Rule = (template) =>
+export const alarmsWatchRealMetrics: Rule = (template, { config }) =>
   alarms(template).flatMap(([name, alarm]) =>
     metricsOf(alarm).flatMap(({ Namespace, MetricName, Dimensions }) => {
-      if (ours(template).includes(`${JSON.stringify(Namespace)} ${MetricName}`)) return []
+      if (Namespace === NAMESPACE) {
+        const dimensions = Object.fromEntries(list(Dimensions).map(({ Name, Value }) => [Name, Value]))
+        if (isOurs(MetricName, dimensions, config.deployment)) return []
+        return [`${name}: no function writes ${MetricName} by ${JSON.stringify(dimensions)}`]
+      }
       const known = KNOWN[Namespace]
       if (!known?.names.includes(MetricName)) return [`${name}: nobody publishes ${Namespace} ${MetricName}`]
       const [dimension, ...more] = Dimensions ?? []
@@ -125,7 +129,7 @@ export const everyFunctionAlarms: Rule = (template) => {
 /** What only an alarm on our own metrics can say, and the metric it watches. */
 const OWN = {
   'GcRuns LessThanThreshold': 'gc not run',
-  'GcOrphans GreaterThanThreshold': 'orphans',
+  'Orphans GreaterThanThreshold': 'orphans',
   'CheckFailures GreaterThanThreshold': 'a failed check',
   'CheckFailures LessThanThreshold': 'check not run',
 }
@@ -148,8 +152,17 @@ export const silenceOfTheScheduledFunctionsAlarms: Rule = (template) =>
     )
     .map(([name]) => `${name} takes silence for well-being`)
 
-/** Every metric row of the dashboard: `[namespace, name, dimension, value]`, a dot for what stands above it. */
-export const theDashboardShowsRealMetrics: Rule = (template) => {
+/** `SEARCH('{namespace,deployment,dimension} MetricName="name" deployment="deployment"', …)`: the metric by each value of a dimension. */
+const SEARCH = /^SEARCH\('\{([\w-]+),deployment,(\w+)\} MetricName="(\w+)" deployment="([\w-]+)"', '\w+'\)$/
+
+function searchFault(expression: string, deployment: string): string[] {
+  const [, namespace, dimension = '', name = '', of = ''] = SEARCH.exec(expression) ?? []
+  if (namespace === NAMESPACE && isOurs(name, { deployment: of, [dimension]: 'any' }, deployment)) return []
+  return [`the dashboard searches for what no function writes: ${expression}`]
+}
+
+/** Every metric row of the dashboard: `[namespace, name, dimension, value, …]`, a dot for what stands above it; or a search. */
+export const theDashboardShowsRealMetrics: Rule = (template, { config }) => {
   const [dashboard] = ofType(template, 'AWS::CloudWatch::Dashboard')
   if (!dashboard) return ['there is no dashboard']
   let body: unknown
@@ -164,13 +177,23 @@ export const theDashboardShowsRealMetrics: Rule = (template) => {
     let above: string[] = []
     for (const row of list(value as unknown[])) {
       const texts = list(row as unknown[]).filter((part) => typeof part === 'string') as string[]
-      const [namespace = '', name = '', dimension = '', of = ''] = texts.map(
-        (part, index) => (part === '.' ? above[index] : part) ?? '',
-      )
-      above = [namespace, name, dimension, of]
-      const known = KNOWN[namespace]
-      const own = ours(template).some((metric) => metric.endsWith(` ${name}`))
-      if (!own && (!known?.names.includes(name) || known.dimension !== dimension))
+      const options = list(row as unknown[]).find((part) => typeof part === 'object') as {
+        expression?: string
+      }
+      if (options.expression !== undefined) {
+        found.push(...searchFault(options.expression, config.deployment))
+        continue
+      }
+      above = texts.map((part, index) => (part === '.' ? above[index] : part) ?? '')
+      const [namespace = '', name = '', dimension = '', ...more] = above
+      const dimensions = Object.fromEntries(pairs(above.slice(2)))
+      const isKnown =
+        namespace === NAMESPACE
+          ? isOurs(name, dimensions, config.deployment)
+          : KNOWN[namespace]?.names.includes(name) &&
+            KNOWN[namespace].dimension === dimension &&
+            more.length === 1
+      if (!isKnown)
         found.push(`the dashboard shows ${namespace} ${name} by ${dimension}, which nobody publishes`)
     }
   }
@@ -181,4 +204,16 @@ export const theDashboardShowsRealMetrics: Rule = (template) => {
       .filter(([name]) => name !== 'VpnDown' && !alarmsShown.includes(`\${${name}.Arn}`))
       .map(([name]) => `the dashboard leaves out the alarm ${name}`),
   ]
+}
+
+/** `[name, value, name, value]` as pairs. */
+const pairs = (flat: readonly string[]) =>
+  flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1]] as const] : []))
+
+/** What is measured and shown nowhere is paid for and not looked at. */
+export const theDashboardShowsAllThatIsMeasured: Rule = (template) => {
+  const shown = JSON.stringify(ofType(template, 'AWS::CloudWatch::Dashboard'))
+  return Object.keys(METRICS)
+    .filter((name) => !new RegExp(`\\b${name}\\b`).test(shown))
+    .map((name) => `the dashboard leaves out ${name}`)
 }

@@ -7,6 +7,7 @@ import {
   everyFunctionAlarms,
   everySourceAlarmsWhenItStands,
   silenceOfTheScheduledFunctionsAlarms,
+  theDashboardShowsAllThatIsMeasured,
   theDashboardShowsRealMetrics,
   whatTheScheduledFunctionsFindAlarms,
 } from './alarms.ts'
@@ -131,6 +132,7 @@ export const rules = {
   everyFunctionAlarms,
   whatTheScheduledFunctionsFindAlarms,
   silenceOfTheScheduledFunctionsAlarms,
+  theDashboardShowsAllThatIsMeasured,
   theDashboardShowsRealMetrics,
   nothingLeadsElsewhere,
   theVpnLeadsToEveryCluster,
