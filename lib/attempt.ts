@@ -36,9 +36,10 @@ export function createAttempt(options: { cycle: LifeCycle; settleMs: number; now
         return { row, result: wait('its task is running', taskPollSeconds(now() - task.at)) }
       if (task && state && !state.running) {
         const code = state.ok ? undefined : state.error.code
+        const unseen = !state.ok && state.error.ambiguous === true && code === 'NoSuchTask'
         row = patched(row, {
           task: undefined,
-          ended: { ...task, ok: state.ok, at: now(), ...(code && { code }) },
+          ended: { ...task, ok: state.ok, at: now(), ...(code && { code }), ...(unseen && { unseen }) },
           ...(!state.ok && state.error.ambiguous && { unsettledUntil: now() + settleMs }),
         })
         if (isOwn && !state.ok && !LOOK_AGAIN.has(state.error.code)) return { row, result: state.error }

@@ -39,7 +39,12 @@ export const Problem = z.object({
 export type Problem = z.infer<typeof Problem>
 
 const TaskRef = z.object({ upid: z.string(), step: StepName, at: Instant })
-const EndedTask = TaskRef.extend({ ok: z.boolean(), code: FailureCode.optional() })
+const EndedTask = TaskRef.extend({
+  ok: z.boolean(),
+  code: FailureCode.optional(),
+  /** Begun by a token that was replaced since, so nobody of us may see how it ended, or whether. */
+  unseen: z.boolean().optional(),
+})
 export type EndedTask = z.infer<typeof EndedTask>
 
 export const TimelineEntry = z.object({ step: StepName, at: Instant, ms: z.number(), outcome: z.string() })

@@ -30,6 +30,8 @@ export type Sight<C> =
 const LOCK_CAP_SECONDS = 6 * 3600
 /** Locks of a VM in the making or unmaking: when no task is behind one, no API token can remove it. */
 const HALF_MADE = new Set(['clone', 'create', 'destroyed'])
+/** Only the token that began a task may see it, and a clone takes hours: no task to be seen is then no proof that none runs. */
+const UNSEEN = 'a task of a token that was replaced may still be at work there'
 /** A clone enters its pool, and a destroyed VM leaves it, at the end of the task; pveproxy's workers see that a little later. */
 const POOL_LAG_SECONDS = 60
 
@@ -91,6 +93,7 @@ async function judgeHidden<C extends Bearing & { digest: string }>(
   const { ended } = row
   if (!row.settled) return settling()
   if (await busy(place, eyes)) return unclear(wait('a task of ours is still running there', 5))
+  if (ended?.unseen) return unclear(wait(UNSEEN, 15, { capSeconds: LOCK_CAP_SECONDS }))
   if (row.endedSecondsAgo < POOL_LAG_SECONDS) return unclear(wait('the VM is not in its pool yet', 5))
   if (ended?.step === 'destroy' && ended.ok) return { kind: 'gone', heldByAnother: true }
   if (ended?.step === 'destroy' && ended.code === 'TaskLost') return unclear(stuckLock(place, 'destroyed'))
@@ -109,6 +112,7 @@ async function judgeHalfMade<C extends Bearing & { digest: string }>(
 ): Promise<Outcome> {
   const reason = `VM ${vm.vmid} is locked (${lock})`
   if (!row.settled || (await busy(place, eyes))) return wait(reason, 3)
+  if (row.ended?.unseen) return wait(`${reason}: ${UNSEEN}`, 15, { capSeconds: LOCK_CAP_SECONDS })
   if (row.cloned || row.ended?.ok || mayHaveLeftSomething(row)) return stuckLock(vm, lock)
   // No clone of ours can have reached this number, so it is another's in the making.
   return wait(reason, 5, { capSeconds: LOCK_CAP_SECONDS })

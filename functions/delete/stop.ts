@@ -27,7 +27,7 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
   return task(await vms.stop(vm), 'stopping')
 }
 
-/** A task from before that still runs is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. */
+/** A task from before that still runs is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. One that cannot be told any more is not seen at the next turn. */
 async function overtaken({ upid, step }: NonNullable<Row['task']>, vms: Provider): Promise<Outcome> {
   if (step !== 'clone') return wait(`the task of ${step} is still running`, 1)
   await vms.cancel(upid)

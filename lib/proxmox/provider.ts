@@ -104,7 +104,7 @@ export type Provider = {
   clone(clone: Clone): Promise<Upid>
   /** @throws {ProxmoxError} NoSuchTask; Unreachable when the task's node is down */
   task(upid: Upid): Promise<TaskState>
-  /** Tells a task to stop; one that has ended is left alone. */
+  /** Tells a task to stop; one that has ended is left alone, and so is one of a token that was replaced since. */
   cancel(upid: Upid): Promise<void>
   /** Tasks of our token that run on the node. */
   runningTasks(filter: { node: string; vmid?: number; type?: string }): Promise<RunningTask[]>

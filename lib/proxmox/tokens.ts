@@ -15,8 +15,10 @@ export function createTokens(source: TokenSource, now: () => number) {
   const refused = (token: string) => (refusedUntil.get(token) ?? 0) > now()
 
   return {
-    async *candidates(): AsyncGenerator<string> {
-      const known = (await read(false)).find((token) => !refused(token))
+    /** `owner` is the id of the token that the call's task belongs to: only that one may see it. */
+    async *candidates(owner?: string): AsyncGenerator<string> {
+      const worthTrying = (await read(false)).filter((token) => !refused(token))
+      const known = worthTrying.find((token) => token.startsWith(`${owner}=`)) ?? worthTrying[0]
       if (known === undefined) return
       yield known
       for (const token of await read(true)) {

@@ -6,6 +6,7 @@ import { createExchange } from './exchange.ts'
 import type { Endpoint, Invocation, ProxmoxOptions, RawRequest, Timeouts } from './options.ts'
 import { type Call, encode } from './request.ts'
 import { createTokens } from './tokens.ts'
+import { parseUpid } from './upid.ts'
 
 export type Send = <T>(call: Call<T>) => Promise<T>
 
@@ -96,7 +97,7 @@ export function createTransport(options: ProxmoxOptions): Transport {
 
   async function* candidates(call: Call<unknown>): AsyncGenerator<string> {
     try {
-      yield* tokens.candidates()
+      yield* tokens.candidates(parseUpid(call.path?.upid ?? '')?.user)
     } catch (cause) {
       throw problem(call, { code: 'Unauthorized', sent: 'no', cause }, 'the token could not be read')
     }

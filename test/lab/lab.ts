@@ -6,13 +6,15 @@ import { cycle as createCycle } from '../../functions/create/steps.ts'
 import * as deleteEvent from '../../functions/delete/event.ts'
 import { judge as judgeDelete } from '../../functions/delete/judge.ts'
 import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
-import { type Config, parseConfig } from '../../lib/config.ts'
+import { type Cluster, type Config, parseConfig } from '../../lib/config.ts'
+import { connection } from '../../lib/connection.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
 import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { Measurement } from '../../lib/metrics.ts'
 import type { Probe } from '../../lib/probe.ts'
 import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
+import { createSecrets } from '../../lib/secrets.ts'
 import type { UserDataStore } from '../../lib/user-data.ts'
 import type { Decision, Worker } from '../../lib/worker.ts'
 import {
@@ -26,8 +28,12 @@ import {
 } from '../../sim/index.ts'
 import { createMemoryClaims } from '../fakes/claims.ts'
 import { createMemoryLedger } from '../fakes/ledger.ts'
+import type { MemoryParameters } from '../fakes/parameters.ts'
 import { createMemoryQueues, type MemoryQueues } from '../fakes/queues.ts'
 import { inProcess } from './in-process.ts'
+
+/** Names of the parameters that a lab with `parameters` keeps its tokens in, first and second. */
+export const TOKENS = ['/lab/token', '/lab/next-token'] as const
 
 export type LabOptions = {
   version?: 8 | 9
@@ -42,6 +48,10 @@ export type LabOptions = {
   durations?: Partial<Durations>
   /** Stands between the functions and the world, so that a test can kill, repeat or delay whatever they do. */
   interpose?: (outside: Outside) => Outside
+  /** Where tokens are kept, instead of in the functions' hands: the cluster's configuration then names its parameters. */
+  parameters?: MemoryParameters
+  /** How many processes of the functions are warm, each with its own memory of secrets; messages go to them in turn. */
+  processes?: number
   /** By how much the clock of whoever asks is wrong; the queue's and Proxmox's never are. */
   skewMs?: () => number
 }
@@ -108,25 +118,39 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   }
   const outside = { surroundings: inside, exchange: inProcess(sim) }
   const { surroundings, exchange } = options.interpose?.(outside) ?? outside
-  const connect = () =>
-    createProxmox({
-      endpoints: world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name })),
-      token: { get: async () => [world.tokens.egress] },
-      exchange,
-      now,
-      onCall: (entry) => void calls.push(entry),
-    })
-  const workers: Record<Side, Worker> = {
-    create: assemble(
-      { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
-      createCycle(surroundings, connect),
-      surroundings,
-    ),
-    delete: assemble(
-      { side: 'delete', ...deleteEvent, judge: judgeDelete },
-      deleteCycle(surroundings, connect),
-      surroundings,
-    ),
+  const { parameters, processes = 1 } = options
+  const pool = Array.from({ length: processes }, warm)
+  const [workers] = pool as [Record<Side, Worker>]
+  let inTurn = 0
+
+  /** A process of the functions, with a memory of its own. */
+  function warm(): Record<Side, Worker> {
+    const ssm = () => (parameters as MemoryParameters).client
+    const { parameter } = surroundings.secrets
+    const secrets = parameters
+      ? { ...createSecrets({ ssm, parameters: { ssm: true }, now }), parameter }
+      : surroundings.secrets
+    const own = { ...surroundings, secrets }
+    const connect = (cluster: Cluster) =>
+      createProxmox({
+        endpoints: world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name })),
+        token: parameters ? connection(cluster, secrets).token : { get: async () => [world.tokens.egress] },
+        exchange,
+        now,
+        onCall: (entry) => void calls.push(entry),
+      })
+    return {
+      create: assemble(
+        { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
+        createCycle(own, connect),
+        own,
+      ),
+      delete: assemble(
+        { side: 'delete', ...deleteEvent, judge: judgeDelete },
+        deleteCycle(own, connect),
+        own,
+      ),
+    }
   }
 
   async function deliver(side: Side): Promise<boolean> {
@@ -139,7 +163,8 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     }
     await Promise.all(
       deliveries.map(async (delivery) => {
-        const verdict = await workers[side](delivery, invocation)
+        const { [side]: worker } = pool[inTurn++ % processes] ?? workers
+        const verdict = await worker(delivery, invocation)
         if (verdict.kind === 'acknowledge') queues.acknowledge(side, delivery)
         else await queues.showAgainIn(side, delivery, verdict.seconds)
       }),
@@ -212,7 +237,7 @@ function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptio
           node,
           fingerprint: Array(32).fill('AA').join(':'),
         })),
-        token: { file: 'token' },
+        token: options.parameters ? [{ ssm: TOKENS[0] }, { ssm: TOKENS[1] }] : { file: 'token' },
         pool: 'egress',
         storage: 'vmdata',
         isoStorage: 'local',

@@ -61,6 +61,16 @@ const cloneTask: Task = { type: 'qmclone', id: '9000' }
 const ended = (step: 'clone' | 'destroy', ok: boolean, code?: 'TaskLost' | 'NoSpace') => ({
   ended: { upid: 'UPID:a', step, at: NOW, ok, ...(code && { code }) },
 })
+const ofTheOldToken = {
+  ended: {
+    upid: 'UPID:a',
+    step: 'clone' as const,
+    at: NOW,
+    ok: false,
+    code: 'NoSuchTask' as const,
+    unseen: true,
+  },
+}
 const anyCallMayHaveRun = { unsettledUntil: NOW - 1 }
 
 describe('a sighting', () => {
@@ -113,6 +123,11 @@ describe('a sighting of a VM in the making or unmaking', () => {
     ['a call that may still run', { moment: unsettled }, 'wait'],
     ['nobody at work, and our clone seen whole before', { row: { cloned: true } }, 'fail StuckLock'],
     ['nobody at work, and our clone killed', { row: ended('clone', false, 'TaskLost') }, 'fail StuckLock'],
+    [
+      'nobody to be seen at work, of a token that was replaced',
+      { row: { cloned: true, ...anyCallMayHaveRun, ...ofTheOldToken } },
+      'wait, at most 6 h',
+    ],
     ['nobody at work, and a call of ours once unanswered', { row: anyCallMayHaveRun }, 'fail StuckLock'],
     [
       'nobody at work, and a clone of ours that failed and cleaned up',
@@ -181,6 +196,12 @@ describe('a sighting of what our token may not see', () => {
       'fail StuckLock',
     ],
     ['after a call of ours was never answered', { row: anyCallMayHaveRun }, 'fail StuckLock'],
+    ['after our clone went out of sight', { row: ofTheOldToken }, 'wait, at most 6 h'],
+    [
+      'after our destroy went out of sight',
+      { row: { cloned: true, ended: { ...ofTheOldToken.ended, step: 'destroy' } } },
+      'wait, at most 6 h',
+    ],
     ['before any call of ours', {}, 'gone, held by another'],
   ])('%s', async (_, scene, expected) => {
     expect(await verdict({ look: hidden, ...scene })).toBe(expected)

@@ -764,6 +764,7 @@ describe('turn: a task of the step', () => {
     }
     await turnOf(withTask, wait('look', 0))
     expect(desk.runs).toMatchObject([{ ended: { ok: false, code: 'NoSuchTask' } }])
+    expect(desk.runs[0]?.ended?.unseen).toBeUndefined()
   })
 
   it('whose node is silent is trouble, and not forgotten', async () => {
@@ -791,7 +792,7 @@ describe('turn: a task of the step', () => {
       throw proxmox('Forbidden')
     }
     await turnOf(withTask, wait('look', 0))
-    expect(desk.runs).toMatchObject([{ settled: false, ended: { code: 'NoSuchTask' } }])
+    expect(desk.runs).toMatchObject([{ settled: false, ended: { code: 'NoSuchTask', unseen: true } }])
   })
 
   it('that runs longer than the step may wait fails it', async () => {

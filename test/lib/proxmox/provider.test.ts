@@ -417,10 +417,11 @@ describe('provider: tasks', () => {
     })
     const unknown = refused(400, 'Parameter verification failed.', { upid: 'no such task' })
     await fakeCluster(() => unknown).provider.cancel(upid())
+  })
+
+  test('leaves a task alone that the token may not stop: one that was replaced since began it', async () => {
     const refusal = forbidden('/nodes/pve1', 'Sys.Modify')
-    expect(await rejection(fakeCluster(() => refusal).provider.cancel(upid()))).toMatchObject({
-      code: 'Forbidden',
-    })
+    await fakeCluster(() => refusal).provider.cancel(upid())
   })
 
   test('refuses a handle that is none, without asking', async () => {

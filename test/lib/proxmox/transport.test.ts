@@ -355,6 +355,22 @@ describe('transport: tokens', () => {
     expect(used).toHaveLength(4)
   })
 
+  test('asks after a task with the token that began it, while that is stored', async () => {
+    const used: string[] = []
+    const stored = ['a@pve!new=1', 'a@pve!old=2']
+    const { provider } = fakeCluster(
+      ({ headers }) => {
+        used.push(headers.authorization ?? '')
+        return ok({ status: 'running' })
+      },
+      { token: { get: async () => stored } },
+    )
+    const upid = (user: string) => `UPID:pve1:0003A2F1:00A1B2C3:66AABBCC:qmclone:101:${user}:`
+    await provider.task(upid('a@pve!old'))
+    await provider.task(upid('a@pve!older'))
+    expect(used).toEqual(['PVEAPIToken=a@pve!old=2', 'PVEAPIToken=a@pve!new=1'])
+  })
+
   test('sends a token without the newline at the end of its file', async () => {
     const { provider, used } = rotation(() => true, ['a=1\n'], [])
     await provider.version()
