@@ -3,6 +3,7 @@ import { momentOf } from '../lib/attempt.ts'
 import type { Cluster, Config } from '../lib/config.ts'
 import { connection } from '../lib/connection.ts'
 import type { View } from '../lib/foresight.ts'
+import { HOLD_TAG } from '../lib/names.ts'
 import {
   createProxmox,
   type Look,
@@ -85,7 +86,7 @@ export async function closely(
     unseen,
     view: {
       ...(sight && {
-        sight: sight.kind === 'ours' ? { ...sight, protection: sight.config.protection } : sight,
+        sight: sight.kind === 'ours' ? { ...sight, ...keepers(sight.config) } : sight,
       }),
       ...(status && { status }),
       ...(task && { task }),
@@ -96,6 +97,9 @@ export async function closely(
     ...(seed && { seed }),
   }
 }
+
+/** What keeps a VM from being deleted. */
+const keepers = ({ protection, tags }: VmConfig) => ({ protection, held: tags.has(HOLD_TAG) })
 
 async function seedOf(
   { seed, seededOn = [], place }: Row,

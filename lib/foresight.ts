@@ -1,3 +1,4 @@
+import { askedOfHa } from './asked-of-ha.ts'
 import { LOOK_AGAIN } from './attempt.ts'
 import type { TaskState } from './life-cycle.ts'
 import type { Mark } from './mark.ts'
@@ -11,7 +12,7 @@ export type Foresight = { what: string; why: string }
 /** What was seen of the world; a part that could not be seen is left out, and `blind` says why. */
 export type View = {
   sight?:
-    | { kind: 'ours'; protection: boolean; mark: Pick<Mark, 'generation' | 'specHash'> }
+    | { kind: 'ours'; protection: boolean; held: boolean; mark: Pick<Mark, 'generation' | 'specHash'> }
     | { kind: 'gone'; heldByAnother: boolean }
     | { kind: 'unclear'; outcome: Outcome }
   /** Of our VM. */
@@ -165,6 +166,8 @@ const bySight: Record<SightStep, (row: Row & Moment, view: View, sight: Seen) =>
     if (sight.kind === 'gone') return madeAgain(row)
     if (!status) return { what: 'it cannot be said', why: 'the state of the VM could not be read' }
     if (status.running) return { what: 'on to address', why: 'the VM runs' }
+    if (status.qmp === 'stopped' && askedOfHa(row, 'start'))
+      return { what: 'it waits', why: 'HA is to start the VM' }
     if (status.qmp === 'stopped') return { what: 'it starts the VM', why: 'it stands still' }
     if (['io-error', 'internal-error', 'guest-panicked'].includes(status.qmp))
       return { what: 'it fails as VmBroken', why: `the VM is in state ${status.qmp}` }
@@ -176,13 +179,15 @@ const bySight: Record<SightStep, (row: Row & Moment, view: View, sight: Seen) =>
     if (status && !status.running) return { what: 'back to start', why: `the VM is in state ${status.qmp}` }
     return { what: 'it asks the guest agent for the address', why: `of the NIC ${row.mac}` }
   },
-  stop(_, { status }, sight) {
+  stop(row, { status }, sight) {
     if (sight.kind === 'unclear') return unclear(sight.outcome)
     if (sight.kind === 'gone') return { what: 'on to unseed', why: 'nothing of ours is at its VMID' }
     if (sight.protection)
       return { what: 'it fails as Protected', why: 'the VM is protected against deletion' }
+    if (sight.held) return { what: 'it fails as Protected', why: 'a person tagged the VM to be kept' }
     if (!status) return { what: 'it cannot be said', why: 'the state of the VM could not be read' }
     const stands = !status.running && status.qmp === 'stopped'
+    if (!stands && askedOfHa(row, 'stop')) return { what: 'it waits', why: 'HA is to stop the VM' }
     return stands
       ? { what: 'on to unseed', why: 'the VM stands still' }
       : { what: 'it stops the VM', why: `it is in state ${status.qmp}` }

@@ -275,7 +275,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: (clues) => ofItself(`${taskLog(clues)} shows who stops it`),
   },
   Protected: {
-    symptom: 'the VM is protected against deletion',
+    symptom: 'the VM is protected against deletion, or tagged egress-hold',
     hint: (clues) =>
       `somebody wanted it kept; if not: on node ${clues.node} \`qm set ${clues.vmid} --protection 0\`, ${redrive(clues)}`,
   },

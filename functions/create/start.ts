@@ -1,3 +1,4 @@
+import { askedOfHa } from '../../lib/asked-of-ha.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
@@ -23,5 +24,6 @@ export async function start(
   }
   if (qmp !== 'stopped') return wait(`VM ${vm.vmid} is in state ${qmp}`, 3)
   if (row.ended?.step === 'start' && row.ended.code === 'VolumeMissing') return seededAgain(row, vm.node)
+  if (askedOfHa(row, 'start')) return wait('HA is to start it', 5)
   return task(await vms.start(vm), 'starting')
 }

@@ -1,5 +1,6 @@
+import { askedOfHa } from '../../lib/asked-of-ha.ts'
 import { readMark } from '../../lib/mark.ts'
-import { seedPrefix } from '../../lib/names.ts'
+import { HOLD_TAG, seedPrefix } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import type { Provider } from '../../lib/proxmox/index.ts'
 import type { Moment, Row, RowOf } from '../../lib/record.ts'
@@ -21,9 +22,16 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
     const hint = `somebody wanted it kept; if not: on node ${vm.node} \`qm set ${vm.vmid} --protection 0\`, then redrive`
     return fail('Protected', `VM ${vm.vmid} is protected against deletion`, hint)
   }
+  if (current.tags.has(HOLD_TAG)) {
+    const rest = [...current.tags].filter((tag) => tag !== HOLD_TAG)
+    const mend = rest.length > 0 ? `--tags ${rest.join(',')}` : '--delete tags'
+    const hint = `somebody put the tag there; if it may go: on node ${vm.node} \`qm set ${vm.vmid} ${mend}\`, then redrive`
+    return fail('Protected', `VM ${vm.vmid} is tagged ${HOLD_TAG}`, hint)
+  }
   const { running, qmp } = await vms.status(vm)
   if (!running && qmp === 'stopped')
     return next('unseed', { cloned: true, ...(row.place && { place: { ...row.place, node: vm.node } }) })
+  if (askedOfHa(row, 'stop')) return wait('HA is to stop it', 5)
   return task(await vms.stop(vm), 'stopping')
 }
 

@@ -1,9 +1,9 @@
 import type { RowSummary } from '../../lib/inventory.ts'
+import { HOLD_TAG } from '../../lib/names.ts'
 import type { ListedVm } from '../../lib/proxmox/index.ts'
 import { sideOf } from '../../lib/record.ts'
 import type { Action, Warning } from './event.ts'
 import type { Scene } from './finding.ts'
-import { HOLD_TAG } from './rules.ts'
 import { isLive } from './world.ts'
 
 type Expiry = Action & { kind: 'expire' }

@@ -1,8 +1,7 @@
-import { tagsOf } from '../../lib/names.ts'
+import { HOLD_TAG, tagsOf } from '../../lib/names.ts'
 import type { ListedVm } from '../../lib/proxmox/index.ts'
 import type { Warning } from './event.ts'
 import type { Finding, Scene } from './finding.ts'
-import { HOLD_TAG } from './rules.ts'
 import { type ClusterView, isLive, type Sight } from './world.ts'
 
 type Ours = Sight & { kind: 'ours' }

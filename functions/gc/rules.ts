@@ -1,5 +1,6 @@
 import type { Config } from '../../lib/config.ts'
 import { settleMs } from '../../lib/function.ts'
+import { HOLD_TAG } from '../../lib/names.ts'
 import type { ListedVm } from '../../lib/proxmox/index.ts'
 
 /** The part of the configuration that judges what was found, times in milliseconds. */
@@ -15,9 +16,6 @@ export type Rules = {
   /** Of each zone: its cluster. */
   zones: Readonly<Record<string, string>>
 }
-
-/** A person puts this tag on a VM that gc is to leave alone. */
-export const HOLD_TAG = 'egress-hold'
 
 export function rulesOf(config: Config): Rules {
   const { deployment, clusters, zones, timings, limits } = config

@@ -12,6 +12,7 @@ import {
 } from './endpoint.ts'
 import { die } from './errors.ts'
 import { isAgentEnabled } from './guests.ts'
+import { haState } from './ha.ts'
 import { cpusOf, diskSizeOf, memoryOf } from './pvestatd.ts'
 import { type Conf, digestOf, type Vm } from './state.ts'
 
@@ -114,7 +115,7 @@ function current(ctx: Ctx, vm: Vm) {
   return {
     ...figures(ctx, vm),
     qmpstatus: qmpStatus(vm),
-    ha: { managed: 0 },
+    ha: haOf(ctx, vm),
     ...(isAgentEnabled(vm) ? { agent: 1 } : {}),
     ...(vm.run
       ? {
@@ -124,6 +125,11 @@ function current(ctx: Ctx, vm: Vm) {
         }
       : {}),
   }
+}
+
+function haOf({ cluster }: Ctx, { vmid }: Vm) {
+  const state = haState(cluster, vmid)
+  return state === undefined ? { managed: 0 } : { managed: 1, state }
 }
 
 function config(ctx: Ctx): Conf {

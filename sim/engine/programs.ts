@@ -1,3 +1,4 @@
+import { haStartProgram, haStopProgram } from './ha.ts'
 import { uploadProgram } from './upload.ts'
 import { cloneProgram } from './vm-clone.ts'
 import { configProgram } from './vm-config.ts'
@@ -8,6 +9,9 @@ import { deleteProgram } from './volume-delete.ts'
 
 /** What each type of task does. */
 export const programs = {
+  hashutdown: haStopProgram,
+  hastart: haStartProgram,
+  hastop: haStopProgram,
   imgcopy: uploadProgram,
   imgdel: deleteProgram,
   qmclone: cloneProgram,

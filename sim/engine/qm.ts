@@ -1,6 +1,7 @@
 import { type Cluster, confMissing, isQuorate, vmOn } from './cluster.ts'
 import { isDriveSlot } from './drives.ts'
 import { die, PveError } from './errors.ts'
+import { checkHa, haTask } from './ha.ts'
 import { migrate } from './migrate.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
@@ -116,6 +117,7 @@ const commands: Record<string, Command> = {
       const vm = theVm(cluster, node, args)
       if (vm.run) die(`VM ${vm.vmid} is running - destroy failed`)
       if (Number(vm.config.protection ?? 0) === 1) die(`can't remove VM ${vm.vmid} - protection mode enabled`)
+      if (args.options.purge !== '1') checkHa(cluster, vm.vmid)
       if (args.options.skiplock === '1') delete vm.config.lock
     },
   ),
@@ -129,7 +131,7 @@ function fork(
   return (cluster, node, args) => {
     before?.(cluster, node, args)
     const vmid = vmidOf(args)
-    cluster.tasks.fork(node, type, String(vmid), 'root@pam', { vmid, ...data(args) })
+    cluster.tasks.fork(node, haTask(cluster, vmid, type), String(vmid), 'root@pam', { vmid, ...data(args) })
     return ''
   }
 }

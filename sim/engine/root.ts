@@ -2,13 +2,14 @@ import type { WorldAcl } from '../types.ts'
 import { addToken, removeToken } from './api-tokens.ts'
 import type { Cluster } from './cluster.ts'
 import { die, PveError } from './errors.ts'
+import { removeHa, setHa } from './ha.ts'
 import { builtInRoles } from './privileges.ts'
 import { type Args, answered, parseArgv, type QmResult, qm } from './qm.ts'
 
 /** A text is what it prints. */
 type Command = (cluster: Cluster, args: Args) => unknown
 
-/** What root types in the shell of a host: `qm`, and of pveum, pvesm and pvesh what setting access and storages right takes. */
+/** What root types in the shell of a host: `qm`, and of ha-manager, pveum, pvesm and pvesh what setting access and storages right takes. */
 export function root(cluster: Cluster, node: string, argv: string[]): QmResult {
   const [program = '', ...rest] = argv
   if (program === 'qm') return qm(cluster, node, rest)
@@ -64,6 +65,15 @@ const commands: Record<string, Command> = {
     if (state.pools[pool]) die(`create pool failed: pool '${pool}' already exists`)
     state.pools[pool] = { vmids: [], storages: [] }
   },
+  // Source: pve-ha-manager API2/HA/Resources.pm.
+  'ha-manager add'(cluster, { words, options }) {
+    const vmid = haVmid(words)
+    if (!cluster.state.vms[vmid]) die(`unable to add resource: VM ${vmid} does not exist`)
+    setHa(cluster, vmid, options.state === 'stopped' ? 'stopped' : 'started')
+  },
+  'ha-manager remove'(cluster, { words }) {
+    removeHa(cluster, haVmid(words))
+  },
   'pvesm set'({ state }, { words, options }) {
     const id = nameOf(words)
     const storage =
@@ -84,6 +94,9 @@ const commands: Record<string, Command> = {
 }
 
 const nameOf = ([name]: string[]): string => name ?? die('not enough arguments')
+
+const haVmid = (words: string[]): number =>
+  Number(/^(?:vm:)?(\d+)$/.exec(nameOf(words))?.[1] ?? die(`unable to parse resource id '${nameOf(words)}'`))
 
 function valid(version: 8 | 9, privileges: string[]): string[] {
   const known = new Set(Object.values(builtInRoles(version)).flat())

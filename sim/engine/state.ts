@@ -96,6 +96,8 @@ export type State = {
   datacenter: NonNullable<World['datacenter']>
   tasks: Record<string, Task>
   rrd: Record<string, RrdEntry>
+  /** VMs under HA, by number, and what each is to be. */
+  ha?: Record<string, 'started' | 'stopped'>
 }
 
 /** The file of a VM as it stands in /etc/pve; its SHA-1 is the digest. Source: qemu-server QemuServer.pm write_vm_config. */

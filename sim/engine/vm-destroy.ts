@@ -2,6 +2,7 @@ import { type Cluster, confMissing, lockOn, lockTimeout, nodeOf, vmLock, vmOn } 
 import { drivesOf, hasVolume, isCdrom, isCloudInit } from './drives.ts'
 import { type Ctx, type Endpoint, flag, mustHave, reply, vmidOf } from './endpoint.ts'
 import { die, PveError, refuseParams } from './errors.ts'
+import { checkHa, haState, removeHa } from './ha.ts'
 import { end, lock, next, type Program, type Run } from './program.ts'
 import type { Vm } from './state.ts'
 import {
@@ -29,7 +30,7 @@ export const destroyEndpoint: Endpoint = {
     if (flag(ctx, 'skiplock') && ctx.caller !== 'root@pam')
       refuseParams({ skiplock: 'Only root may use this option.' })
     const vmid = vmidOf(ctx)
-    check(ctx.cluster, ctx.node, vmid)
+    check(ctx.cluster, ctx.node, vmid, flag(ctx, 'purge'))
     const data: DestroyData = {
       vmid,
       purge: flag(ctx, 'purge'),
@@ -40,9 +41,10 @@ export const destroyEndpoint: Endpoint = {
 }
 
 /** Before the fork, and again under the lock. */
-function check(cluster: Cluster, node: string, vmid: number): Vm {
+function check(cluster: Cluster, node: string, vmid: number, purge: boolean): Vm {
   const vm = vmOn(cluster, node, vmid) ?? die(confMissing(node, vmid))
   checkProtection(vm, `can't remove VM ${vmid}`)
+  if (!purge) checkHa(cluster, vmid)
   if (vm.run) die(`VM ${vmid} is running - destroy failed`)
   return vm
 }
@@ -56,7 +58,7 @@ export const destroyProgram: Program<DestroyData> = {
     },
     disks(run) {
       const { cluster, data, node } = run
-      const vm = check(cluster, node, data.vmid)
+      const vm = check(cluster, node, data.vmid, data.purge)
       checkLock(vm, 'suspended')
       for (const volume of ownVolumes(run, vm)) {
         if (isBaseInUse(cluster, volume))
@@ -74,6 +76,10 @@ export const destroyProgram: Program<DestroyData> = {
         pool.vmids = pool.vmids.filter((vmid) => vmid !== data.vmid)
       cluster.state.acl = cluster.state.acl.filter((entry) => entry.path !== `/vms/${data.vmid}`)
       if (data.purge) run.log(`purging VM ${data.vmid} from related configurations..`)
+      if (haState(cluster, data.vmid) !== undefined) {
+        removeHa(cluster, data.vmid)
+        run.log(`NOTE: removed VM ${data.vmid} from HA resource configuration.`)
+      }
       return next('gone', 10)
     },
     gone(run) {

@@ -13,6 +13,7 @@ import {
   vmParams,
 } from './endpoint.ts'
 import { die, refuseParams } from './errors.ts'
+import { haTask, roundSoon } from './ha.ts'
 import { parseNet } from './net.ts'
 import { end, type Go, lock, next, type Program, type Run } from './program.ts'
 import type { Vm } from './state.ts'
@@ -71,7 +72,10 @@ function fork(ctx: Ctx, type: string, more: Omit<PowerData, 'vmid'>): string {
   }
   if (type === 'qmstart' && !isQuorate(ctx.cluster, ctx.node)) die('cluster not ready - no quorum?')
   const vmid = Number(text(ctx, 'vmid'))
-  return ctx.cluster.tasks.fork(ctx.node, type, String(vmid), ctx.caller, { vmid, ...more })
+  return ctx.cluster.tasks.fork(ctx.node, haTask(ctx.cluster, vmid, type), String(vmid), ctx.caller, {
+    vmid,
+    ...more,
+  })
 }
 
 function endShutdowns(ctx: Ctx): void {
@@ -157,6 +161,7 @@ export function powerOff(cluster: Cluster, vm: Vm): void {
   delete vm.run
   vm.config = withPending(vm)
   vm.pending = { set: {}, delete: [] }
+  roundSoon(cluster, vm.vmid)
 }
 
 /** Source: qemu-server QemuServer.pm vm_stop, _do_vm_stop: a VM that stands still is no error, whatever its lock. */

@@ -11,7 +11,7 @@ import { type Lab, openLab } from '../lab/lab.ts'
 import { aRow, NOW } from './a-row.ts'
 
 const mark = { generation: 1, specHash: 'hash' }
-const ours: View['sight'] = { kind: 'ours', protection: false, mark }
+const ours: View['sight'] = { kind: 'ours', protection: false, held: false, mark }
 const gone: View['sight'] = { kind: 'gone', heldByAnother: false }
 const task = { upid: 'UPID:x', step: 'clone', at: NOW } as const
 const stands = { running: false, qmp: 'stopped' }
@@ -86,7 +86,31 @@ describe('what the next delivery will do', () => {
     [
       'a protected VM',
       { step: 'stop' },
-      { sight: { kind: 'ours', protection: true, mark } },
+      { sight: { kind: 'ours', protection: true, held: false, mark } },
+      /^it fails as Protected/,
+    ],
+    [
+      'a VM that HA is to stop',
+      {
+        step: 'stop',
+        ended: { upid: 'UPID:pve1:1:1:1:hastop:5001:x@pve!y:', step: 'stop', ok: true, at: NOW },
+      },
+      { sight: ours, status: runs },
+      /^it waits/,
+    ],
+    [
+      'a VM that HA is to start',
+      {
+        step: 'start',
+        ended: { upid: 'UPID:pve1:1:1:1:hastart:5001:x@pve!y:', step: 'start', ok: true, at: NOW },
+      },
+      { sight: ours, status: { running: false, qmp: 'stopped' } },
+      /^it waits/,
+    ],
+    [
+      'a VM that a person keeps',
+      { step: 'stop' },
+      { sight: { kind: 'ours', protection: false, held: true, mark } },
       /^it fails as Protected/,
     ],
     [
