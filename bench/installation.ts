@@ -109,4 +109,6 @@ const claimCalls = [
   'freeSlots',
   'takeAgentTurn',
   'freeAgentTurn',
+  'takeAddress',
+  'freeAddress',
 ] as const

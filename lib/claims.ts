@@ -23,6 +23,9 @@ export type Claims = {
   /** Whose turn it is to ask a guest agent of the node; a courtesy, so it lapses by itself. */
   takeAgentTurn(cluster: string, node: string, owner: string): Promise<boolean>
   freeAgentTurn(cluster: string, node: string, owner: string): Promise<void>
+  /** Reserves an address of a cluster's network, unless another has it. Whose it is now; undefined when it was given back just then. */
+  takeAddress(cluster: string, address: string, owner: string): Promise<string | undefined>
+  freeAddress(cluster: string, address: string, owner: string): Promise<void>
   /** Notes something for gc to look at again: a seed or a disk that could not be reached. Its first look counts. */
   suspect(what: string, detail: Item): Promise<void>
 }
@@ -53,7 +56,8 @@ export function createClaims(options: {
 }): Claims {
   const { client, table, now = Date.now } = options
 
-  async function take(claim: Claim, lapse?: { until: number }): Promise<boolean> {
+  /** Whose the claim is once it was asked for; undefined when its holder gave it back just then. */
+  async function claimed(claim: Claim, lapse?: { until: number }): Promise<string | undefined> {
     const { partition, sort, owner } = claim
     const taken = await conditional(client, { table, key: { partition, sort } }, () =>
       client.send(
@@ -67,8 +71,12 @@ export function createClaims(options: {
         }),
       ),
     )
-    return taken.done || taken.winner?.owner === owner
+    const holder = taken.done ? owner : taken.winner?.owner
+    return typeof holder === 'string' ? holder : undefined
   }
+
+  const take = async (claim: Claim, lapse?: { until: number }) =>
+    (await claimed(claim, lapse)) === claim.owner
 
   /** Nothing happens when it is another's, or nobody's. */
   async function free({ partition, sort, owner }: Claim): Promise<void> {
@@ -120,6 +128,11 @@ export function createClaims(options: {
     sort: '0',
     owner,
   })
+  const addressClaim = (cluster: string, address: string, owner: string) => ({
+    partition: `address#${cluster}#${address}`,
+    sort: '0',
+    owner,
+  })
 
   return {
     takeVmid: (cluster, vmid, owner) => take(vmidClaim(cluster, vmid, owner)),
@@ -157,6 +170,9 @@ export function createClaims(options: {
     takeAgentTurn: (cluster, node, owner) =>
       take(agentClaim(cluster, node, owner), { until: now() + AGENT_TURN_MS }),
     freeAgentTurn: (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
+
+    takeAddress: (cluster, address, owner) => claimed(addressClaim(cluster, address, owner)),
+    freeAddress: (cluster, address, owner) => free(addressClaim(cluster, address, owner)),
 
     suspect: noteSuspects({ client, table, now }),
   }

@@ -9,6 +9,7 @@ export const FailureCode = z.enum([
   'InvalidEvent',
   'GenerationReused',
   // of a life cycle
+  'AddressTaken',
   'AgentNeverUp',
   'Crashing',
   'MarkLost',

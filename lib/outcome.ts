@@ -12,6 +12,7 @@ export type Outcome =
       delaySeconds: number
       patch: Patch
       capSeconds?: number
+      late?: FailureCode
       why?: WaitReason
     }
   | { kind: 'done'; patch: Patch }
@@ -32,21 +33,16 @@ export const task = (upid: string, reason: string, patch: Patch = {}): Outcome =
 })
 
 /**
- * `capSeconds` stands in for the step's deadline: how long this kind of waiting may take. `why` is what metrics say, where the row
- * does not tell.
+ * `capSeconds` stands in for the step's deadline: how long this kind of waiting may take, and `late` is what it is called then.
+ * `why` is what metrics say, where the row does not tell.
  */
 export const wait = (
   reason: string,
   delaySeconds: number,
-  { patch = {}, capSeconds, why }: { patch?: Patch; capSeconds?: number; why?: WaitReason } = {},
-): Outcome => ({
-  kind: 'wait',
-  reason,
-  delaySeconds,
-  patch,
-  ...(capSeconds === undefined ? {} : { capSeconds }),
-  ...(why === undefined ? {} : { why }),
-})
+  { patch = {}, ...kind }: { patch?: Patch } & KindOfWait = {},
+): Outcome => ({ kind: 'wait', reason, delaySeconds, patch, ...kind })
+
+type KindOfWait = { capSeconds?: number; late?: FailureCode; why?: WaitReason }
 
 export const done = (patch: Patch = {}): Outcome => ({ kind: 'done', patch })
 

@@ -15,7 +15,7 @@ export function pickAddress(interfaces: readonly Told[], mac: string, wanted: Wa
   return usable.find((text) => ipaddr.IPv4.isValid(text)) ?? usable[0]
 }
 
-/** Every address at which the proxy may be. */
+/** Every address at which the proxy may be, in the one spelling that addresses are compared by. */
 export function usableAddresses(
   interfaces: readonly Told[],
   mac: string,
@@ -25,6 +25,7 @@ export function usableAddresses(
     .filter((one) => one.mac?.toLowerCase() === mac)
     .flatMap(({ addresses }) => addresses.map(({ address }) => address))
     .filter((text) => isUsable(text, addressRanges) && (ipv6 || ipaddr.IPv4.isValid(text)))
+    .map((text) => ipaddr.parse(text).toString())
 }
 
 function isUsable(text: string, ranges: readonly string[] | undefined): boolean {

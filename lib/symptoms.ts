@@ -95,6 +95,13 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: ({ uid }) =>
       `\`egress get ${uid}\` shows the generation that is there: its publisher publishes a higher one; then \`egress dlq drop ${uid} --reason <why>\``,
   },
+  AddressTaken: {
+    symptom: 'two proxies have one address: the VM was given one that is told of as another proxy’s',
+    hint: (clues) =>
+      `its reason names the other: \`egress explain <the other>\` shows where its VM is now. Do both VMs have one machine-id ` +
+      `(${console(clues)}, \`cat /etc/machine-id\`), since the template was started before it became one, or do two DHCP servers answer on ${clues.bridge}? ` +
+      `Mend that and publish the proxy with a higher generation; where the other VM has another address by now, ${redrive(clues).replace('then ', '')}`,
+  },
   AgentNeverUp: {
     symptom: 'the VM runs, and its guest agent does not tell an address',
     hint: (clues) =>

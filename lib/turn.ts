@@ -140,7 +140,8 @@ export function createTurn(options: TurnOptions): Turn {
     const waited = (now() - from) / 1000
     if (waited <= cap) return outcome
     // Patience for a lock or a place in a queue says nothing of what the step itself waits for.
-    const late = isPatient(outcome) ? undefined : rules?.late
+    const ofItsOwn = isPatient(outcome) && outcome.late ? { code: outcome.late, hint: undefined } : undefined
+    const late = isPatient(outcome) ? ofItsOwn : rules?.late
     const { code, hint } = late ?? { code: 'StepTimedOut' as const, hint: undefined }
     const reason = `${row.step}: ${outcome.reason}, for ${Math.round(waited)} s`
     const cause = row.failingSince === undefined ? undefined : row.ended?.code

@@ -8,7 +8,6 @@ import { type Around, judgeNode } from './node-verdict.ts'
 import type { Ports } from './ports.ts'
 import { type Allowance, checkProxies, type ProxiesOfNode, type ReadyRow, unknownProxies } from './proxies.ts'
 import type { Found } from './report.ts'
-import { doubledAddresses } from './sight.ts'
 import { lookAtCluster, lookAtNode } from './targets.ts'
 import { judgeCluster } from './verdict.ts'
 
@@ -18,6 +17,8 @@ export type Bounds = {
   ports: Ports
   connections: Connections
   allowance: Allowance
+  /** Ready proxies whose row's address is in another's row too. */
+  doubled: ReadonlySet<string>
   /** Fires at the end of the round. */
   end: AbortSignal
   budgetMs: number
@@ -28,7 +29,7 @@ const LONGEST_MS = { endpoint: 8000, cluster: 10_000, node: 12_000 }
 
 /** One cluster: its endpoints and tokens, what is true of the whole of it, and each node by itself with its proxies. */
 export async function checkCluster(named: Named, ready: readonly ReadyRow[], bounds: Bounds): Promise<Found> {
-  const { ports, connections, end } = bounds
+  const { ports, connections, doubled, end } = bounds
   const { name, cluster } = named
   const within = (ms: number) =>
     AbortSignal.any([end, ports.expire(Math.min(ms, Math.floor(bounds.budgetMs / 4)))])
@@ -51,7 +52,6 @@ export async function checkCluster(named: Named, ready: readonly ReadyRow[], bou
   const vms = through([guide.endpoint]).with({ signal: within(LONGEST_MS.cluster) })
   const whole = await lookAtCluster(still, vms, [guide.major], ports)
   const placed = Map.groupBy(ready, (row) => standsOn(row, whole))
-  const doubled = doubledAddresses(ready)
   const everywhere = [...new Set([...still.nodes, ...placed.keys()])]
   const looked = await Promise.all(
     everywhere.map(async (node) => {

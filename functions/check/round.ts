@@ -7,6 +7,7 @@ import { about } from './finding.ts'
 import type { Ports } from './ports.ts'
 import { type ReadyRow, unknownProxies } from './proxies.ts'
 import { type Found, lineOf, reportOf, summaryOf } from './report.ts'
+import { doubledAddresses } from './sight.ts'
 
 /**
  * One look at everything: each cluster, its endpoints, tokens and nodes, and the ready proxies on them. Whatever does not
@@ -18,12 +19,14 @@ export async function checkRound(ports: Ports, budgetMs: number): Promise<Round>
   const startedAt = now()
   const end = expire(budgetMs)
   const rows = (await ports.rows('Ready')).filter((row): row is ReadyRow => row.place !== undefined)
+  // One that cannot become ready since its address is a ready one's has it in its row too.
+  const doubled = doubledAddresses([...rows, ...(await ports.rows('Provisioning'))])
   const allowance = { resumes: config.check.maxResumes }
   const names = new Set([...Object.keys(config.clusters), ...rows.map(({ place }) => place.cluster)])
   const reports = await Promise.all(
     [...names].map(async (name) => {
       const ready = rows.filter(({ place }) => place.cluster === name)
-      const found = await findings(name, ready, { ports, allowance, end, budgetMs })
+      const found = await findings(name, ready, { ports, allowance, doubled, end, budgetMs })
       const report = reportOf(name, { startedAt, endedAt: now() }, found)
       await ports.reports.of(name).save(report)
       ports.log(lineOf(report))

@@ -143,6 +143,8 @@ export function doubledAddresses(rows: readonly Row[]): ReadonlySet<string> {
     ({ address, place }) => `${place?.cluster} ${address}`,
   )
   return new Set(
-    [...byAddress.values()].flatMap((same) => (same.length > 1 ? same.map(({ uid }) => uid) : [])),
+    [...byAddress.values()]
+      .map((same) => new Set(same.map(({ uid }) => uid)))
+      .flatMap((uids) => (uids.size > 1 ? [...uids] : [])),
   )
 }

@@ -9,7 +9,12 @@ import type { Deps } from './steps.ts'
 
 type Addressing = RowOf['address'] & Moment
 
-/** Asks the guest agent for the address of our NIC. One at a time a node: a silent agent blocks one of three workers. */
+const SHARED_CAP_SECONDS = 1800
+
+/**
+ * Asks the guest agent for the address of our NIC, and claims it: no two proxies are told of at one address. One guest at
+ * a time a node: a silent agent blocks one of three workers.
+ */
 export async function address(
   row: Addressing,
   deps: Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster'>,
@@ -36,6 +41,18 @@ export async function address(
   }
   const found = pickAddress(interfaces, row.mac, cluster)
   if (found === undefined) return wait('the guest has no address yet', 2)
+  const holder = await claims.takeAddress(place.cluster, found, uid)
+  if (holder !== uid) {
+    // A lease that went from one VM to another settles by itself: check asks the other, since both rows have the address.
+    return wait(
+      `the guest has the address ${found}, which is that of the proxy ${holder ?? 'that gave it back just now'}`,
+      10,
+      { capSeconds: SHARED_CAP_SECONDS, late: 'AddressTaken', patch: { address: found } },
+    )
+  }
+  if (row.address !== undefined && row.address !== found) {
+    await claims.freeAddress(place.cluster, row.address, uid)
+  }
   const host = ipaddr.IPv6.isValid(found) ? `[${found}]` : found
   return next('verify', { address: found, endpoint: `http://${host}:${row.spec.proxy.port}` })
 }

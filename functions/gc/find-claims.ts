@@ -34,22 +34,31 @@ type Subject =
   /** Of a storage's queue; with a node unless all share it. */
   | { kind: 'slot'; cluster: string; node?: string }
   | { kind: 'zone'; cluster: string }
+  | { kind: 'address'; cluster: string; of: string }
 
 /** What a claim is about. Turns to ask an agent lapse by themselves. */
-function subjectOf({ partition, sort }: Claim, { rules }: Pick<Scene, 'rules'>): Subject | undefined {
+function subjectOf({ partition, sort, owner }: Claim, { rules }: Pick<Scene, 'rules'>): Subject | undefined {
   const [kind, first = '', , node] = partition.split('#')
+  if (kind === 'address') return { kind, cluster: first, of: owner }
   if (kind === 'vmid') return { kind, cluster: first, vmid: Number(sort) }
   if (kind === 'clone') return { kind: 'slot', cluster: first, ...(node === undefined ? {} : { node }) }
   if (kind === 'zone') return { kind, cluster: rules.zones[partition.slice('zone#'.length)] ?? '' }
   return undefined
 }
 
-/** A cluster with the numbers at which VMs stand and of which disks are left. */
-type Numbered = ClusterView & { standing: ReadonlySet<number>; disked: ReadonlySet<number | undefined> }
+/** A cluster with the numbers at which VMs stand and of which disks are left, and the uids whose VMs were seen. */
+type Numbered = ClusterView & {
+  standing: ReadonlySet<number>
+  disked: ReadonlySet<number | undefined>
+  marked: ReadonlySet<string>
+}
 
 const numbersOf = (cluster: ClusterView): Numbered => ({
   ...cluster,
   standing: new Set(cluster.vms.map(({ vmid }) => vmid)),
+  marked: new Set(
+    [...cluster.sights.values()].flatMap((sight) => (sight.kind === 'ours' ? sight.mark.uid : [])),
+  ),
   disked: new Set(cluster.disks.flatMap(({ volumes }) => volumes.map(({ vmid }) => vmid))),
 })
 
@@ -59,6 +68,7 @@ function blockade(subject: Subject, cluster: Numbered, scene: Scene, key: string
   }
   const silent = silence(cluster)
   if (silent) return silent.blocked
+  if (subject.kind === 'address') return cluster.marked.has(subject.of) ? 'its VM still stands' : undefined
   if (subject.kind !== 'vmid') return undefined
   const { vmid } = subject
   if (cluster.sights.get(vmid)?.kind === 'ours') return 'its VM still stands'

@@ -134,13 +134,33 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await takenBy((one) => claims.takeAgentTurn(cluster, 'pve1', one), 50)).toHaveLength(1)
     })
 
+    it('gives an address to one of fifty who want it at once, and tells the others whose it is', async () => {
+      const names = Array.from({ length: 50 }, (_, index) => `${cluster}-${index}`)
+      const holders = await Promise.all(names.map((one) => claims.takeAddress(cluster, '10.0.0.7', one)))
+      expect(new Set(holders).size).toBe(1)
+      expect(names).toContain(holders[0])
+      expect(await claims.takeAddress(`${cluster}x`, '10.0.0.7', other)).toBe(other)
+      expect(await claims.takeAddress(cluster, '10.0.0.8', other)).toBe(other)
+    })
+
+    it('frees an address for its owner alone, and never by time', async () => {
+      await claims.takeAddress(cluster, '10.0.0.7', owner)
+      await claims.freeAddress(cluster, '10.0.0.7', other)
+      now += 1000 * 86_400_000
+      expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(owner)
+      await claims.freeAddress(cluster, '10.0.0.7', owner)
+      expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(other)
+    })
+
     it('gives back everything of an owner but VMIDs', async () => {
       await claims.takeVmid(cluster, 5001, owner)
       await claims.takeSlot(`clone#${cluster}#vmdata`, 1, owner)
       await claims.takeSlot(`zone#${cluster}`, 1, owner)
       await claims.takeAgentTurn(cluster, 'pve1', owner)
+      await claims.takeAddress(cluster, '10.0.0.7', owner)
       await claims.freeAllButVmids(owner)
       expect(await claims.vmidsOf(owner)).toHaveLength(1)
+      expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(other)
       expect(await claims.takeSlot(`clone#${cluster}#vmdata`, 1, other)).toBe(true)
       expect(await claims.takeSlot(`zone#${cluster}`, 1, other)).toBe(true)
       expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(true)

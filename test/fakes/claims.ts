@@ -39,6 +39,11 @@ export function createMemoryClaims(now: () => number): Claims & {
     sort: '0',
     owner,
   })
+  const addressClaim = (cluster: string, address: string, owner: string) => ({
+    partition: `address#${cluster}#${address}`,
+    sort: '0',
+    owner,
+  })
   const purgeAt = () => Math.floor(now() / 1000) + SUSPECT_SECONDS
   async function note(key: string, detail: Item): Promise<void> {
     const known = suspects.get(key)
@@ -78,6 +83,11 @@ export function createMemoryClaims(now: () => number): Claims & {
     takeAgentTurn: async (cluster, node, owner) =>
       take({ ...agentClaim(cluster, node, owner), until: now() + 30_000 }),
     freeAgentTurn: async (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
+    async takeAddress(cluster, address, owner) {
+      const claim = addressClaim(cluster, address, owner)
+      return take(claim) ? owner : kept.get(key(claim))?.owner
+    },
+    freeAddress: async (cluster, address, owner) => free(addressClaim(cluster, address, owner)),
     suspect: note,
     all: () => [...kept.values()],
     suspects: () => [...suspects.values()],

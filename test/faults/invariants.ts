@@ -58,7 +58,10 @@ export function watch(lab: Lab): Watch {
     },
     lookAtRows() {
       const claims = lab.claims.all()
-      for (const { uid, place } of lab.ledger.rows()) {
+      for (const { uid, place, phase, address } of lab.ledger.rows()) {
+        const holder = claims.find(({ partition }) => partition === `address#lab#${address}`)?.owner
+        if (phase === 'Ready' && holder !== uid)
+          say(`${uid} is ready at ${address}, which is claimed by ${holder ?? 'nobody'}`)
         const owner =
           place &&
           claims.find(({ partition, sort }) => partition === 'vmid#lab' && sort === String(place.vmid))?.owner

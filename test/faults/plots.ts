@@ -94,7 +94,10 @@ export function expectMet({ lab }: Stage, uid: string, { phase, generation }: Pl
   expect(row?.generation).toBe(generation)
   const vmid = row?.place?.vmid
   expect(vms).toEqual([expect.objectContaining({ vmid, running: true, pool: 'egress' })])
-  expect(ofUid.map(({ partition, sort }) => `${partition} ${sort}`)).toEqual([`vmid#lab ${vmid}`])
+  expect(ofUid.map(({ partition, sort }) => `${partition} ${sort}`).sort()).toEqual([
+    `address#lab#${row?.address} 0`,
+    `vmid#lab ${vmid}`,
+  ])
   expect(seeds).toEqual([`local:iso/egress-test-${uid}-g${generation}.iso`])
 }
 

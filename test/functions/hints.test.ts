@@ -151,6 +151,18 @@ const passwords: Record<string, string> = {}
 let isSilent = false
 
 const cases: Record<string, Case> = {
+  'AddressTaken, another proxy having it': {
+    provoke: async () => {
+      const row = await atStep(lab, 'alpha', 'address')
+      const address = '127.9.9.9'
+      await lab.claims.takeAddress('lab', address, 'beta')
+      const told = [{ 'ip-address': address, 'ip-address-type': 'ipv4', prefix: 8 }]
+      const data = { result: [{ name: 'eth0', 'hardware-address': row.mac, 'ip-addresses': told }] }
+      fault({ match: { path: '/agent/' }, effect: { kind: 'answer', answer: { status: 200, data } } })
+    },
+    mend: calm,
+    says: /egress explain <the other>.*machine-id.*egress dlq redrive alpha/,
+  },
   'AgentNeverUp, its agent hanging': {
     provoke: () => fault({ match: {}, effect: { kind: 'agentHangs' } }),
     mend: calm,

@@ -65,6 +65,7 @@ describe('create: address', () => {
       { ipv6: true, addressRanges: ['10.0.0.0/8', '2001:db8::/32'] },
       '2001:db8::5',
     ],
+    ['an IPv6 address in one spelling', [eth0('2A00:0:0::5')], both, '2a00::5'],
     ['nothing that is no address', [eth0('', 'x', '10.0.0')], both, undefined],
     ['nothing of no interface', [], both, undefined],
   ])('is %s', (_, interfaces, how, expected) => {

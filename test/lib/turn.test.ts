@@ -656,6 +656,13 @@ describe('turn: deadlines', () => {
     expect(desk.row()).not.toHaveProperty('parkedAt')
   })
 
+  it('call a patience that ran out by the name it was given', async () => {
+    await turnOf({}, wait('the address is another’s', 30, { capSeconds: 7200, late: 'AddressTaken' }))
+    desk.clock.advance(7200_001)
+    await act()
+    expect(desk.row()).toMatchObject({ step: 'report', problem: { code: 'AddressTaken' } })
+  })
+
   it('leave out the time that a step spent in such waiting: a clone that had to queue for hours is not late', async () => {
     await turnOf({}, wait('waits for its turn', 30, { capSeconds: 86_400 }))
     desk.clock.advance(5 * 3600_000)

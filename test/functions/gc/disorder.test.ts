@@ -55,7 +55,7 @@ describe.each([8, 9] as const)('gc on PVE %i', (version) => {
     )
     expect(await lab.gc()).toMatchObject({
       ...wellReport,
-      looked: { clusters: 1, vms: 6, configs: 0, seeds: 3, rows: 3, claims: 3 },
+      looked: { clusters: 1, vms: 6, configs: 0, seeds: 3, rows: 3, claims: 6 },
     })
     expect(lab.claims.suspects()).toEqual([])
   })
@@ -79,14 +79,15 @@ describe.each([8, 9] as const)('gc on PVE %i', (version) => {
   it('has a VM whose row is gone deleted, with its seed and claims, within three runs', async () => {
     await open({ version })
     const { vmid } = await ready()
+    const { address } = lab.row('alpha') ?? {}
     lab.ledger.drop('alpha')
     const [first, second, third] = await threeRuns()
     expect(first).toMatchObject({
       actions: [],
-      noted: [`vm#lab#${vmid}#alpha`, `claim#vmid#lab#${vmid}#alpha`],
+      noted: [`vm#lab#${vmid}#alpha`, `claim#vmid#lab#${vmid}#alpha`, `claim#address#lab#${address}#0#alpha`],
     })
     expect(second && did(second)).toEqual(['delete orphan: done'])
-    expect(third && did(third)).toEqual(['free claim: done'])
+    expect(third && did(third)).toEqual(['free claim: done', 'free claim: done'])
     expectNothingLeft()
     expect(await lab.gc()).toMatchObject(wellReport)
     expect(lab.claims.suspects()).toEqual([])
@@ -145,7 +146,7 @@ describe('an orphan', () => {
     expect(reports.at(-1)?.warnings).toEqual([expect.objectContaining({ code: 'Held', vmid, uid: 'alpha' })])
     expect(vmAt(vmid)?.running).toBe(true)
     expect(lab.leftOvers().volumes).toContain('local:iso/egress-test-alpha-g1.iso')
-    expect(lab.claims.all()).toHaveLength(1)
+    expect(lab.claims.all().map(({ partition }) => partition.split('#')[0])).toEqual(['vmid', 'address'])
     lab.sim.qm(node, ['set', String(vmid), '--tags', 'egress;egress-test'])
     await threeRuns()
     expectNothingLeft()
@@ -309,7 +310,7 @@ describe('a seed', () => {
     await lab.clock.advance(60_000)
     lab.sim.qm(target, ['destroy', String(vmid)])
     await lab.clock.advance(60_000)
-    expect(did(await twoLooks())).toEqual(['sweep seed: done', 'free claim: done'])
+    expect(did(await twoLooks())).toEqual(['sweep seed: done', 'free claim: done', 'free claim: done'])
     await lab.clock.advance(60_000)
     expectNothingLeft()
   })
@@ -548,7 +549,10 @@ describe('a claim', () => {
     const { node } = await ready()
     await lab.claims.takeSlot(`clone#lab#vmdata#${node}`, 2, 'alpha')
     expect(did(await twoLooks())).toEqual(['free claim: done'])
-    expect(lab.claims.all().map(({ partition }) => partition)).toEqual(['vmid#lab'])
+    expect(lab.claims.all().map(({ partition }) => partition)).toEqual([
+      'vmid#lab',
+      `address#lab#${lab.row('alpha')?.address}`,
+    ])
   })
 
   it('of a number that another’s VM has taken is given back', async () => {
@@ -583,8 +587,8 @@ describe('a node', () => {
     await lab.clock.advance(30_000)
     await threeRuns()
     expect(lab.leftOvers().vms.sort()).toEqual(onDead.map(({ place }) => place?.vmid).sort())
-    // No number is given back meanwhile.
-    expect(lab.claims.all()).toHaveLength(6)
+    // No number is given back meanwhile, and no address.
+    expect(lab.claims.all()).toHaveLength(12)
     lab.sim.setNode(dead, 'up')
     await lab.clock.advance(30_000)
     await threeRuns()
@@ -645,11 +649,12 @@ describe('a run', () => {
   it('that only plans changes nothing, and says what would be done', async () => {
     await open()
     const { vmid } = await ready()
+    const { address } = lab.row('alpha') ?? {}
     lab.ledger.drop('alpha')
     const first = await lab.gc(true)
     expect(first).toMatchObject({
       dryRun: true,
-      noted: [`vm#lab#${vmid}#alpha`, `claim#vmid#lab#${vmid}#alpha`],
+      noted: [`vm#lab#${vmid}#alpha`, `claim#vmid#lab#${vmid}#alpha`, `claim#address#lab#${address}#0#alpha`],
     })
     expect(lab.claims.suspects()).toEqual([])
     await lab.gc()
@@ -657,7 +662,7 @@ describe('a run', () => {
     const noted = lab.claims.suspects()
     expect(did(await lab.gc(true))).toEqual(['delete orphan: planned'])
     expect(lab.claims.suspects()).toEqual(noted)
-    expect(lab.claims.all()).toHaveLength(1)
+    expect(lab.claims.all()).toHaveLength(2)
     expect(lab.queues.size()).toBe(0)
     expect(lab.reports).toHaveLength(1)
   })
@@ -700,7 +705,7 @@ describe('a run', () => {
     }
     expect(lab.leftOvers().vms).toHaveLength(1)
     expect(lab.row(kept.uid)?.phase).toBe('Ready')
-    expect(lab.claims.all().map(({ owner }) => owner)).toEqual([kept.uid])
+    expect(lab.claims.all().map(({ owner }) => owner)).toEqual([kept.uid, kept.uid])
     expect(lab.queues.deadLetters).toEqual([])
     expect(await lab.gc()).toMatchObject(wellReport)
   })

@@ -49,7 +49,14 @@ export function expectOrder(lab: GcLab, foreign: Foreign): void {
       .all()
       .map(({ partition, sort, owner }) => `${partition} ${sort} ${owner}`)
       .sort(),
-  ).toEqual(live.map(({ uid, place }) => `vmid#lab ${place?.vmid} ${uid}`).sort())
+  ).toEqual(
+    live
+      .flatMap(({ uid, place, address }) => [
+        `vmid#lab ${place?.vmid} ${uid}`,
+        `address#lab#${address} 0 ${uid}`,
+      ])
+      .sort(),
+  )
 
   expect(lab.sim.vms().filter(({ vmid }) => foreign.vms.has(vmid))).toEqual(
     [...foreign.vms.values()].sort((a, b) => a.vmid - b.vmid),

@@ -128,6 +128,12 @@ const leftOvers: [string, Parts, string, object][] = [
     'claim#zone#lab-1#3#a',
     { kind: 'free claim', partition: 'zone#lab-1', owner: 'a' },
   ],
+  [
+    'a claim of an address whose owner is gone',
+    { claims: [{ partition: 'address#lab#10.0.0.7', sort: '0', owner: 'a' }] },
+    'claim#address#lab#10.0.0.7#0#a',
+    { kind: 'free claim', partition: 'address#lab#10.0.0.7', owner: 'a' },
+  ],
 ]
 
 describe.each(leftOvers)('%s', (_, parts, key, action) => {
