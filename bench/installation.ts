@@ -23,9 +23,12 @@ export type Installation = {
 export async function openInstallation({
   ways = NO_WAYS,
   world,
+  wire = (exchange) => exchange,
 }: {
   ways?: Ways
   world?: NonNullable<LabOptions['world']>
+  /** What lies between the functions and the cluster. */
+  wire?: (exchange: Exchange, clock: { now(): number; sleep(ms: number): Promise<void> }) => Exchange
 } = {}): Promise<Installation> {
   const requests: Request[] = []
   const publishedAt = new Map<string, number>()
@@ -39,7 +42,7 @@ export async function openInstallation({
     now = surroundings.now ?? now
     sleep = surroundings.sleep ?? sleep
     const outside: Outside = {
-      exchange: watched(exchange),
+      exchange: watched(wire(exchange, { now, sleep })),
       surroundings: {
         ...surroundings,
         ledger: slowed(ledger, ['take', 'save', 'release', 'read'], ways.tableMs),

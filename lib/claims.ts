@@ -3,13 +3,14 @@ import * as z from 'zod'
 import { conditional, type Item } from './conditional.ts'
 import type { Cluster } from './config.ts'
 import type { Place } from './record.ts'
+import { createSlots, type Slots } from './slots.ts'
 import { noteSuspects } from './suspects.ts'
 
 /** A durable reservation: one item, one owner. Idempotent for its owner; never expires, so only a proof frees it. */
 export const Claim = z.object({ partition: z.string(), sort: z.string(), owner: z.string() })
 export type Claim = z.infer<typeof Claim>
 
-export type Claims = {
+export type Claims = Slots & {
   /** Reserves a VMID of a cluster. False when another uid has it. */
   takeVmid(cluster: string, vmid: number, owner: string): Promise<boolean>
   freeVmid(cluster: string, vmid: number, owner: string): Promise<void>
@@ -17,9 +18,6 @@ export type Claims = {
   vmidsOf(owner: string): Promise<{ cluster: string; vmid: number }[]>
   /** Gives back everything of the owner but VMIDs, which take a proof each, and what is in the partition to be kept. */
   freeAllButVmids(owner: string, kept?: string): Promise<void>
-  /** Takes one of `limit` places in a queue of the storage, or keeps the one the owner has. */
-  takeSlot(partition: string, limit: number, owner: string): Promise<boolean>
-  freeSlots(partition: string, owner: string): Promise<void>
   /** Whose turn it is to ask a guest agent of the node; a courtesy, so it lapses by itself. */
   takeAgentTurn(cluster: string, node: string, owner: string): Promise<boolean>
   freeAgentTurn(cluster: string, node: string, owner: string): Promise<void>
@@ -113,7 +111,7 @@ export function createClaims(options: {
       },
     )
     const claims: Claim[] = []
-    // Written by `take` alone, in the shape of a claim.
+    // Written by `take` and by lib/slots.ts alone, in the shape of a claim.
     for await (const page of pages) claims.push(...((page.Items ?? []) as Claim[]))
     return claims
   }
@@ -135,6 +133,8 @@ export function createClaims(options: {
   })
 
   return {
+    ...createSlots({ client, table, now, take, free, inPartition }),
+
     takeVmid: (cluster, vmid, owner) => take(vmidClaim(cluster, vmid, owner)),
     freeVmid: (cluster, vmid, owner) => free(vmidClaim(cluster, vmid, owner)),
 
@@ -149,22 +149,6 @@ export function createClaims(options: {
     async freeAllButVmids(owner, kept) {
       for (const claim of await ofOwner(owner))
         if (!isVmid(claim) && claim.partition !== kept) await free(claim)
-    },
-
-    async takeSlot(partition, limit, owner) {
-      const claims = await inPartition(partition)
-      if (claims.some((claim) => claim.owner === owner)) return true
-      const taken = new Set(claims.map(({ sort }) => sort))
-      for (let slot = 0; slot < limit; slot++) {
-        if (taken.has(String(slot))) continue
-        if (await take({ partition, sort: String(slot), owner })) return true
-      }
-      return false
-    },
-
-    async freeSlots(partition, owner) {
-      const claims = await inPartition(partition)
-      for (const claim of claims) if (claim.owner === owner) await free(claim)
     },
 
     takeAgentTurn: (cluster, node, owner) =>

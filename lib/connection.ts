@@ -11,15 +11,25 @@ export type Connection = {
   token: { get(options?: { fresh?: boolean }): Promise<readonly string[]> }
 }
 
-/** Reads the CA at once and the tokens when they are asked for. */
-export function connection({ endpoints, caFile, token }: Cluster, secrets: Secrets): Connection {
+/**
+ * Reads the CA at once and the tokens when they are asked for. Each process begins at another endpoint, or the first one
+ * listed would be asked everything that concerns no node in particular.
+ */
+export function connection(
+  { endpoints, caFile, token }: Cluster,
+  secrets: Secrets,
+  random: () => number = Math.random,
+): Connection {
   const sources: Source[] = [token].flat()
+  const first = Math.floor(random() * endpoints.length)
   return {
-    endpoints: endpoints.map(({ url, node, fingerprint }) => ({
-      url,
-      ...(node === undefined ? {} : { node }),
-      ...(fingerprint === undefined ? {} : { fingerprint }),
-    })),
+    endpoints: [...endpoints.slice(first), ...endpoints.slice(0, first)].map(
+      ({ url, node, fingerprint }) => ({
+        url,
+        ...(node === undefined ? {} : { node }),
+        ...(fingerprint === undefined ? {} : { fingerprint }),
+      }),
+    ),
     ...(caFile === undefined ? {} : { ca: readFileSync(caFile, 'utf8') }),
     token: {
       async get(options) {

@@ -1,25 +1,25 @@
-import { placeSeconds } from '../../lib/backoff.ts'
-import { slotPartition } from '../../lib/claims.ts'
 import { describe, markOf } from '../../lib/mark.ts'
 import { vmName } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, RowOf } from '../../lib/record.ts'
 import { judge } from '../../lib/sighting.ts'
+import { storageQueue } from '../../lib/storage-queue.ts'
 import type { Deps } from './steps.ts'
 
 type Cloning = RowOf['clone'] & Moment
 type Needs = Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster'>
-
-const SLOT_CAP_SECONDS = 24 * 3600
 
 /**
  * Clones the template to the claimed VMID, marked from birth. Repeatable, also while an earlier call may still run:
  * Proxmox lets only one VM be at a VMID, so a second clone to the same one does no harm.
  */
 export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
+  const queue = storageQueue(row, row.place, 'clone', deps)
+  const full = await queue.stillFull()
+  if (full) return full
   const look = await deps.vms.look(row.place)
-  if (look.kind === 'absent') return begin(row, deps)
+  if (look.kind === 'absent') return (await queue.enter()) ?? begin(row, deps)
   const sight = await judge(look, row, row.place, deps.vms, deps.config.deployment)
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return next('reserve', { place: undefined, ended: undefined })
@@ -29,15 +29,8 @@ export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
   return next('seed', { cloned: true, place: { ...row.place, node: vm.node } })
 }
 
-async function begin(row: Cloning, { vms, claims, config, cluster }: Needs): Promise<Outcome> {
+async function begin(row: Cloning, { vms, config, cluster }: Needs): Promise<Outcome> {
   const { place, name } = row
-  const slot = slotPartition(place, cluster)
-  if (!(await claims.takeSlot(slot, config.limits.clonesPerStorage, row.uid))) {
-    return wait(`waits for its turn to clone on ${place.storage}`, placeSeconds(row), {
-      capSeconds: SLOT_CAP_SECONDS,
-      why: 'place',
-    })
-  }
   const mark = markOf(row, config.deployment)
   if (!mark) return fail('Misconfigured', 'the row has no mark to give to its VM')
   try {

@@ -1,35 +1,31 @@
-import { placeSeconds } from '../../lib/backoff.ts'
-import { slotPartition } from '../../lib/claims.ts'
 import { next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { isProxmoxError, parseUpid, type Volume } from '../../lib/proxmox/index.ts'
 import type { Moment, Place, RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
+import { storageQueue } from '../../lib/storage-queue.ts'
 import type { Deps } from './steps.ts'
 
 type Destroying = RowOf['destroy'] & Moment
 type Needs = Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster'>
 
-const SLOT_CAP_SECONDS = 24 * 3600
-
 /** Destroys the stopped VM and whatever disk of it stays behind. Repeatable: looks who is there before each call. */
 export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
-  const { vms, claims, config, cluster } = deps
+  const { vms, config } = deps
+  const { place } = row
+  const queue = place && storageQueue(row, place, 'destroy', deps)
+  const full = await queue?.stillFull()
+  if (full) return full
   const sight = await see(row, vms, config.deployment)
   if (sight.kind === 'unclear') return sight.outcome
-  const { place } = row
-  if (sight.kind === 'gone' || !place) {
+  if (sight.kind === 'gone' || !place || !queue) {
     return place && !(sight.kind === 'gone' && sight.heldByAnother)
       ? leftOvers(row, place, deps)
       : next('release')
   }
   const { vm } = sight
   if (!row.settled) return wait('a call that was not answered may still run', 10)
-  if (!(await claims.takeSlot(slotPartition(place, cluster), config.limits.clonesPerStorage, row.uid))) {
-    return wait(`waits for its turn to destroy on ${place.storage}`, placeSeconds(row), {
-      capSeconds: SLOT_CAP_SECONDS,
-      why: 'place',
-    })
-  }
+  const waits = await queue.enter()
+  if (waits) return waits
   try {
     // One offline storage makes Proxmox fail: then once more without looking for strays. But not while it is our own
     // that is away, which this look tells: its disk would stay behind.

@@ -105,6 +105,56 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await claims.takeSlot(partition, 2, other)).toBe(true)
     })
 
+    it('tells who waits whether a slot is open, without taking it', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      expect(await claims.queueForSlot(partition, 1, owner, now)).toBe('open')
+      await claims.takeSlot(partition, 1, other)
+      expect(await claims.queueForSlot(partition, 1, owner)).toBe('full')
+      expect(await claims.queueForSlot(partition, 1, other, now)).toBe('open')
+      await claims.freeSlots(partition, other)
+      expect(await claims.queueForSlot(partition, 1, owner, now)).toBe('open')
+    })
+
+    it('leaves a slot to those who have waited at least half as long as the eldest', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      const [elder, younger] = [`${cluster}-elder`, `${cluster}-younger`]
+      await claims.takeSlot(partition, 1, owner)
+      expect(await claims.queueForSlot(partition, 1, younger, now - 40_000)).toBe('eldest')
+      expect(await claims.queueForSlot(partition, 1, elder, now - 100_000)).toBe('eldest')
+      expect(await claims.queueForSlot(partition, 1, younger, now - 40_000)).toBe('full')
+      await claims.freeSlots(partition, owner)
+      expect(await claims.takeSlot(partition, 1, other)).toBe(false)
+      expect(await claims.queueForSlot(partition, 1, younger, now - 40_000)).toBe('full')
+      expect(await claims.takeSlot(partition, 1, younger, now - 40_000)).toBe(false)
+      expect(await claims.takeSlot(partition, 2, other)).toBe(true)
+      expect(await claims.takeSlot(partition, 2, `${cluster}-half`, now - 50_000)).toBe(true)
+      expect(await claims.takeSlot(partition, 3, elder, now - 100_000)).toBe(true)
+      // Who got in waits no longer.
+      expect(await claims.takeSlot(partition, 4, younger, now - 40_000)).toBe(true)
+    })
+
+    it('leaves no slot to an eldest that asks no more', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      await claims.takeSlot(partition, 1, owner)
+      await claims.queueForSlot(partition, 1, `${cluster}-elder`, now - 100_000)
+      now += 8_000
+      expect(await claims.queueForSlot(partition, 1, `${cluster}-elder`, now - 108_000)).toBe('eldest')
+      await claims.freeSlots(partition, owner)
+      now += 14_000
+      expect(await claims.takeSlot(partition, 1, other)).toBe(false)
+      now += 2_000
+      expect(await claims.takeSlot(partition, 1, other)).toBe(true)
+    })
+
+    it('forgets an eldest with what else is given back', async () => {
+      const partition = `clone#${cluster}#vmdata`
+      await claims.takeSlot(partition, 1, owner)
+      await claims.queueForSlot(partition, 1, `${cluster}-elder`, now - 100_000)
+      await claims.freeAllButVmids(`${cluster}-elder`)
+      await claims.freeSlots(partition, owner)
+      expect(await claims.takeSlot(partition, 1, other)).toBe(true)
+    })
+
     it('gives back the slots of one queue and of one owner only', async () => {
       const [here, there] = [`clone#${cluster}#vmdata`, `clone#${cluster}#other`]
       await claims.takeSlot(here, 1, owner)

@@ -2,7 +2,7 @@ import type { Claim, Claims } from '../../lib/claims.ts'
 import type { Item } from '../../lib/conditional.ts'
 import { Suspect, type Suspects } from '../../lib/suspects.ts'
 
-type Kept = Claim & { until?: number }
+type Kept = Claim & { since?: number; until?: number }
 
 const SUSPECT_SECONDS = 14 * 86_400
 
@@ -54,6 +54,18 @@ export function createMemoryClaims(now: () => number): Claims & {
     const item = suspects.get(key)
     return item?.firstSeen === firstSeen ? item : undefined
   }
+  function queue(partition: string, limit: number, owner: string, since = now()) {
+    const eldest = kept.get(key({ partition, sort: 'eldest' }))
+    const live = eldest && Number(eldest.until) >= now() ? eldest : undefined
+    const open = [...Array(limit).keys()].map(String).filter((sort) => !kept.has(key({ partition, sort })))
+    return {
+      isIn:
+        where((claim) => claim.partition === partition && claim.owner === owner && claim.sort !== 'eldest')
+          .length > 0,
+      open: live && now() - since < (now() - Number(live.since)) / 2 ? open.slice(1) : open,
+      eldest: live,
+    }
+  }
   const where = (test: (claim: Kept) => boolean) => [...kept.values()].filter(test)
 
   return {
@@ -72,10 +84,27 @@ export function createMemoryClaims(now: () => number): Claims & {
           claim.owner === owner && !claim.partition.startsWith('vmid#') && claim.partition !== partition,
       ).forEach(free)
     },
-    async takeSlot(partition, limit, owner) {
-      if (where((claim) => claim.partition === partition && claim.owner === owner).length > 0) return true
-      for (let slot = 0; slot < limit; slot++) if (take({ partition, sort: String(slot), owner })) return true
-      return false
+    async takeSlot(partition, limit, owner, since) {
+      const { isIn, open } = queue(partition, limit, owner, since)
+      if (isIn) return true
+      const [slot] = open
+      if (slot === undefined) return false
+      free({ partition, sort: 'eldest', owner })
+      return take({ partition, sort: slot, owner })
+    },
+    async queueForSlot(partition, limit, owner, since) {
+      const { isIn, open, eldest } = queue(partition, limit, owner, since)
+      if (isIn || open.length > 0) return 'open'
+      if (since === undefined || (eldest && eldest.owner !== owner && Number(eldest.since) <= since))
+        return 'full'
+      kept.set(key({ partition, sort: 'eldest' }), {
+        partition,
+        sort: 'eldest',
+        owner,
+        since,
+        until: now() + 15_000,
+      })
+      return 'eldest'
     },
     async freeSlots(partition, owner) {
       where((claim) => claim.partition === partition && claim.owner === owner).forEach(free)

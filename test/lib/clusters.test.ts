@@ -57,12 +57,25 @@ describe('connection', () => {
 
   it('hands on endpoints with what verifies them, and nothing undefined', () => {
     const { endpoints } = connection(cluster, { read: async () => 'x', parameter: async () => undefined })
-    expect(endpoints).toEqual(cluster.endpoints)
+    expect([...endpoints].sort((a, b) => (a.url < b.url ? -1 : 1))).toEqual(cluster.endpoints)
     const { endpoints: bare } = connection(
       { ...cluster, endpoints: [{ url: 'https://a:8006', node: undefined, fingerprint: undefined }] },
       { read: async () => 'x', parameter: async () => undefined },
     )
     expect(Object.keys(bare[0] ?? {})).toEqual(['url'])
+  })
+
+  it('begins at another endpoint in each process, so that all of them share what concerns no node', () => {
+    const three = { ...cluster, endpoints: ['a', 'b', 'c'].map((name) => ({ url: `https://${name}:8006` })) }
+    const order = (chance: number) =>
+      connection(
+        three as typeof cluster,
+        { read: async () => 'x', parameter: async () => undefined },
+        () => chance,
+      )
+        .endpoints.map(({ url }) => url[8])
+        .join('')
+    expect([0, 0.34, 0.99].map(order)).toEqual(['abc', 'bca', 'cab'])
   })
 
   it('reads the tokens when asked, in their order, freshly when asked to, and leaves out what is not there', async () => {

@@ -212,7 +212,7 @@ describe('exchange: answers', () => {
       const drip = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(drip))
     })
-    const provider = connected({ endpoints: [pinned(server)], timeouts: { changeMs: 150 } })
+    const provider = connected({ endpoints: [pinned(server)], timeouts: { changeMs: 1500 } })
     const error = await rejection(provider.start(vm))
     expect(error).toMatchObject({ code: 'Unreachable', ambiguous: true, cause: { code: 'TIMEOUT' } })
     expect(shown(error)).not.toContain('canary')
@@ -220,7 +220,7 @@ describe('exchange: answers', () => {
 
   test('gives up on a server that says nothing', async () => {
     const server = await started(() => {})
-    const provider = connected({ endpoints: [pinned(server)], timeouts: { changeMs: 100 } })
+    const provider = connected({ endpoints: [pinned(server)], timeouts: { changeMs: 1500 } })
     expect(await rejection(provider.start(vm))).toMatchObject({ code: 'Unreachable', ambiguous: true })
     expect(server.requests).toHaveLength(1)
   })
