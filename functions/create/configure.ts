@@ -8,6 +8,13 @@ import type { Deps } from './steps.ts'
 
 const GIB = 1024 ** 3
 
+/** A shared storage may show a new disk late: what failed is tried again at growing intervals. In seconds; 0 is now. */
+function pauseBetweenTries({ ended, endedSecondsAgo, waitedSeconds }: RowOf['configure'] & Moment): number {
+  if (ended?.step !== 'configure' || ended.ok) return 0
+  const pause = Math.min(30, 2 + waitedSeconds / 5)
+  return endedSecondsAgo < pause ? Math.ceil(pause) : 0
+}
+
 /** Makes the clone what the row asks for: size, NIC, seed, boot order, tags, disk. Repeatable: sends only what differs. */
 export async function configure(
   row: RowOf['configure'] & Moment,
@@ -44,8 +51,10 @@ export async function configure(
   }
   const bytes = row.spec.size.diskGiB * GIB
   if (bootDisk.sizeBytes === undefined || bootDisk.sizeBytes >= bytes) return next('start')
+  const growing = `growing ${bootDisk.slot} to ${row.spec.size.diskGiB} GiB`
+  const before = row.ended?.step === 'configure' ? `${growing}, which ended with ${row.ended.code}` : growing
+  const pause = pauseBetweenTries(row)
+  if (pause > 0) return wait(before, pause)
   const upid = await vms.resize(vm, { disk: bootDisk.slot, bytes })
-  return upid === undefined
-    ? next('start')
-    : task(upid, `growing ${bootDisk.slot} to ${row.spec.size.diskGiB} GiB`)
+  return upid === undefined ? next('start') : task(upid, before)
 }

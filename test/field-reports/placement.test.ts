@@ -87,6 +87,24 @@ describe('the nodes of a zone', () => {
   })
 })
 
+describe('zones of different nodes', () => {
+  // Report: ionos-cloud/cluster-api-provider-proxmox#577
+  it('keep apart what is not to share a node', async () => {
+    const zones = {
+      left: { cluster: 'lab', nodes: ['pve1'] },
+      right: { cluster: 'lab', nodes: ['pve2', 'pve3'] },
+    }
+    await open({ config: { zones } })
+    const uids = uidsOf(6)
+    for (const [index, uid] of uids.entries())
+      lab.request(uid, { spec: { zone: index % 2 === 0 ? 'left' : 'right' } })
+    await lab.run(() => uids.every((uid) => lab.row(uid)?.phase === 'Ready'))
+    const [left, right] = [0, 1].map((odd) => placed(uids.filter((_, index) => index % 2 === odd)))
+    expect(counts(left ?? [])).toEqual({ pve1: 3 })
+    expect(right).not.toContain('pve1')
+  })
+})
+
 describe('a storage that is not active', () => {
   const away =
     "unable to activate storage 'vmdata' - directory is expected to be a mount point but is not mounted: '/var/lib/vmdata'"

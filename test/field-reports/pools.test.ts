@@ -3,7 +3,7 @@ import { deadLetterCodes, expectNothingLeft } from '../functions/adversity.ts'
 import { type Lab, type LabOptions, openLab, settled } from '../lab/lab.ts'
 
 let lab: Lab
-const open = async (options: LabOptions) => {
+const open = async (options: LabOptions = {}) => {
   lab = await openLab(options)
 }
 afterEach(() => lab?.close())
@@ -45,7 +45,7 @@ describe('a zone that is full', () => {
       match: { method: 'GET', path: '^/cluster/resources' },
       effect: { kind: 'answer', answer: { status: 200, data: [] } },
     })
-    const uids = uidsOf(6)
+    const uids = uidsOf(4)
     for (const uid of uids) lab.request(uid)
     let most = 0
     const count = () => {
@@ -71,7 +71,7 @@ describe('a zone that is full', () => {
     lab.request('alpha')
     await settled(lab, 'alpha')
     lab.request('beta')
-    lab.clock.after(8 * HOUR_MS, () => lab.remove('alpha'))
+    lab.clock.after(4 * HOUR_MS, () => lab.remove('alpha'))
     await lab.run(() => isReady('beta'))
     expect(lab.row('beta')).toMatchObject({ phase: 'Ready', deliveries: 0 })
     expect(lab.decisions.filter(({ uid, outcome }) => uid === 'beta' && outcome === 'back')).toEqual([])
@@ -92,5 +92,25 @@ describe('a zone that is full', () => {
     lab.remove('beta')
     await lab.run(() => isReady('gamma'))
     expect(lab.row('beta')?.phase).toBe('Deleted')
+  })
+})
+
+describe('a VM that could never be tagged', () => {
+  // Report: scrapoxy/scrapoxy#105
+  it('bears its mark since it was cloned, and is deleted by it', async () => {
+    await open()
+    lab.sim.faults.add({
+      match: { method: 'PUT', path: '/config$' },
+      effect: { kind: 'answer', answer: { status: 500, message: 'boom' } },
+    })
+    lab.request('alpha')
+    expect(await settled(lab, 'alpha')).toMatchObject({ phase: 'Failed', failedStep: 'configure' })
+    const [vm] = lab.sim.vms().filter(({ template }) => !template)
+    expect(vm?.config).not.toHaveProperty('tags')
+    expect(vm?.config.description).toContain('"uid":"alpha"')
+    lab.remove('alpha')
+    await lab.run()
+    expect(lab.row('alpha')?.phase).toBe('Deleted')
+    expectNothingLeft(lab)
   })
 })

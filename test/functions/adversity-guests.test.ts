@@ -108,7 +108,8 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
   })
 
   describe('QEMU', () => {
-    it.each(['paused', 'prelaunch'])('in the state %s is waited for', async (state) => {
+    // The last is of no release yet.
+    it.each(['paused', 'prelaunch', 'frobnicating'])('in the state %s is waited for', async (state) => {
       await open({ world: worldOf(where) })
       lab.request('alpha')
       await atStep(lab, 'alpha', 'start')

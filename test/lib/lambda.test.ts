@@ -116,6 +116,14 @@ describe('batch handler', () => {
     expect(most).toBe(3)
   })
 
+  it('leaves nothing behind that would keep its process from being frozen', async () => {
+    const waiting = () => process.getActiveResourcesInfo().filter((one) => one === 'Timeout')
+    const before = waiting()
+    const { run } = open(acknowledge, { leftMs: 900_000 })
+    await run(batch('a', 'b'))
+    expect(waiting()).toEqual(before)
+  })
+
   it('cuts calls before the invocation ends, and starts no change shortly before the cut', async () => {
     let seen: Invocation | undefined
     const watching: Worker = async (_, invocation) => {
