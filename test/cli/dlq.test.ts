@@ -77,6 +77,7 @@ describe.concurrent('egress dlq ls', () => {
     expect(await stage.here('dlq', 'ls')).toEqual({ code: 0, out: '', err: 'no dead letters\n' })
   })
 
+  // Report: mozilla/watchdog-proxy#13
   it('groups letters of both queues by cause, and gives all of them back', async ({ stage }) => {
     for (let index = 0; index < 25; index++)
       await failed(stage, `p${index}`, { failedStep: index % 2 ? 'destroy' : 'clone' })
@@ -229,6 +230,7 @@ describe.concurrent('egress dlq redrive', () => {
     expect(await stage.letters()).toHaveLength(1)
   })
 
+  // Report: honglu/aws-sqs-dlq-redriver#2
   it('sends what was published again as it is, or mended; a bad one is refused before', async ({ stage }) => {
     await invalid(stage)
     const file = join(stage.folder, 'event.json')

@@ -88,6 +88,7 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       ])
     })
 
+    // Report: github-aws-runners/terraform-aws-github-runner#933
     it('gives as many slots as there are, to however many want one at once', async () => {
       const partition = `clone#${cluster}#vmdata`
       const winners = await takenBy((one) => claims.takeSlot(partition, 3, one), 20)

@@ -103,6 +103,8 @@ function defineLedgerContract(
       expect(won(results)).toHaveLength(1)
     })
 
+    // Report: github-aws-runners/terraform-aws-github-runner#5453
+    // Report: aws-powertools/powertools-lambda-python#1038
     it('lets one in fifty take over a lease that ran out, and counts it once', async () => {
       await stored()
       await taken()
@@ -187,6 +189,7 @@ function defineLedgerContract(
       expect((await taken()).row).toEqual({ uid, turn: 0, deliveries: 1, unsettledUntil: now + SETTLE_MS })
     })
 
+    // Report: awslabs/amazon-dynamodb-lock-client#62
     it('does not save for a holder whose lease was taken over, and names the winner', async () => {
       await stored()
       const first = await taken()
@@ -216,6 +219,7 @@ function defineLedgerContract(
       await expect(ledger.save(aRow({ uid, turn: 4 }), token)).resolves.toBeUndefined()
     })
 
+    // Report: awslabs/amazon-dynamodb-lock-client#116
     it('lets go only of a lease that is still one’s own', async () => {
       await stored()
       const first = await taken()
@@ -275,6 +279,7 @@ describe('a ledger whose network loses answers', () => {
   })
   afterAll(() => aws.close())
 
+  // Report: aws/aws-sdk-java#2667
   it('has what it took and saved, though the SDK’s repetition fails its own condition', async () => {
     const table = aws.emulators.tables.proxies
     const ledger = createLedger({ client: aws.tables, table, leaseMs: LEASE_MS, settleMs: SETTLE_MS })
@@ -294,6 +299,7 @@ describe('a ledger whose network loses answers', () => {
     expect((await ledger.take('a', byTurn(3))).kind).toBe('taken')
   })
 
+  // Report: awslabs/amazon-kinesis-client#777
   it('has the lease it took over, counted once', async () => {
     const table = aws.emulators.tables.proxies
     let now = NOW

@@ -153,6 +153,9 @@ async function live(plan: Schedule): Promise<void> {
 /** Enough for a machine that has much else to do, and for many runs. */
 const TIMEOUT_MS = 10 * HOUR * 1000
 
+// Report: github-aws-runners/terraform-aws-github-runner#5105
+// Report: awslabs/amazon-dynamodb-lock-client#62
+// Report: aws-powertools/powertools-lambda-python#8049
 it('no order of messages, no death, delay or doubt breaks a promise, and every wish is met', {
   timeout: TIMEOUT_MS,
 }, async () => {

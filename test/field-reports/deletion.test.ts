@@ -85,6 +85,7 @@ describe('a deletion', () => {
   )
 
   // Report: bpg/terraform-provider-proxmox#2078
+  // Report: cloudbase/garm#117
   it('that a storage which is away holds up for good is told of with the storage, and goes on once it is back', async () => {
     await ready({ cluster: { clone: 'full' } })
     const offline =

@@ -44,6 +44,8 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
       await expectDeletable(lab, 'alpha')
     })
 
+    // Report: github-aws-runners/terraform-aws-github-runner#3535
+    // Report: veertuinc/anklet#40
     it('that never answers is told of after a quarter of an hour, and a redrive finds it later', async () => {
       await open({ world: worldOf(where) })
       agentSays(silence)
@@ -109,6 +111,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
 
   describe('QEMU', () => {
     // The last is of no release yet.
+    // Report: scrapoxy/scrapoxy#194
     it.each(['paused', 'prelaunch', 'frobnicating'])('in the state %s is waited for', async (state) => {
       await open({ world: worldOf(where) })
       lab.request('alpha')

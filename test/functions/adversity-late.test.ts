@@ -118,6 +118,9 @@ describe.each(everywhere)('on PVE $version, with sight of $sight, a call answere
 })
 
 describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
+  // Report: CloudSnorkel/cdk-github-runners#351
+  // Report: aws-powertools/powertools-lambda-python#8049
+  // Report: macstadium/orka-github-actions-integration#64
   it('a clone that was begun by a process that died is taken over, and not made twice', async () => {
     const stage = await openStage({
       world: worldOf(where),

@@ -27,6 +27,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
       await expectDeletable(lab, 'alpha')
     })
 
+    // Report: Telmate/terraform-provider-proxmox#1043
     it('that a person set keeps a VM running until the person takes it off', async () => {
       await open({ world: worldOf(where) })
       lab.request('alpha')
@@ -127,6 +128,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
       await expectDeletable(lab, 'alpha')
     })
 
+    // Report: github-aws-runners/terraform-aws-github-runner#4724
     it('while it is in use leaves nothing when the proxy is deleted: its seed is swept on every node', async () => {
       await open({ world: worldOf(where) })
       lab.request('alpha')
@@ -164,6 +166,8 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
     await expectDeletable(lab, 'alpha')
   })
 
+  // Report: bpg/terraform-provider-proxmox#391
+  // Report: Telmate/terraform-provider-proxmox#1343
   it.each(withVm)('a VM that moves to another node at the step %s is followed', async (step) => {
     const world = worldOf(where)
     for (const storage of world.storages) storage.shared = true

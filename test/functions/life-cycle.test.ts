@@ -74,6 +74,7 @@ it('twenty-five requests at once get twenty-five VMs, and all of them go again',
 })
 
 describe('a request', () => {
+  // Report: github-aws-runners/terraform-aws-github-runner#2306
   it('that comes three times makes one VM', async () => {
     await open()
     for (let copy = 0; copy < 3; copy++) lab.request('alpha')
@@ -85,6 +86,7 @@ describe('a request', () => {
     expect(lab.queues.deadLetters).toEqual([])
   })
 
+  // Report: claffin/cloudproxy#50
   it('with the same generation and another spec ends among the dead letters, its body to the letter', async () => {
     await open()
     lab.request('alpha')
@@ -126,6 +128,7 @@ describe('a request', () => {
     expect(lab.ledger.rows()).toEqual([])
   })
 
+  // Report: openshift-online/maestro#557
   it('of a lower generation, or after a deletion, is dropped', async () => {
     await open()
     lab.request('alpha', { generation: 3 })
@@ -207,6 +210,7 @@ describe('a higher generation', () => {
     expect(lab.leftOvers().vms).toHaveLength(1)
   })
 
+  // Report: openshift-online/maestro#557
   it.each(DELETE_STEPS)('after a deletion, at its step %s, is dropped', async (step) => {
     await open()
     lab.request('alpha')

@@ -125,6 +125,7 @@ export const faults: Fault[] = [
     says: 'everyQueueThatFeedsAFunctionHasDeadLetters: DeleteQueue has no redrive policy',
   },
   {
+    // Report: DataBiosphere/azul#3708
     title: 'a maxReceiveCount of 5',
     plant: (resources) => {
       properties(resources, 'CreateQueue').RedrivePolicy.maxReceiveCount = 5
@@ -196,6 +197,8 @@ export const faults: Fault[] = [
     says: 'functionsEndBeforeTheirLease: DeleteLambdaFunction: its time-out reaches its lease',
   },
   {
+    // Report: github-aws-runners/terraform-aws-github-runner#5193
+    // Report: cdklabs/cdk-nag#1798
     title: 'a visibility of five times the time-out',
     plant: change('CreateQueue', { VisibilityTimeout: 300 }),
     says: 'messagesStayHiddenSixTimesTheTimeOut: CreateQueue: hidden for 300 s, wanted 6 × 60 s',
@@ -206,6 +209,9 @@ export const faults: Fault[] = [
     says: `batchesAreReportedInPart: ${MAPPING} does not report batch item failures`,
   },
   {
+    // Report: github-aws-runners/terraform-aws-github-runner#5253
+    // Report: github-aws-runners/terraform-aws-github-runner#2946
+    // Report: seek-oss/skuba#1408
     title: 'concurrency without a bound',
     plant: drop(MAPPING, 'ScalingConfig'),
     says: `batchesAreSmallAndBounded: ${MAPPING} has no maximum concurrency`,
@@ -371,6 +377,7 @@ export const faults: Fault[] = [
     says: 'everyDeadLetterAlarms: letters that SQS moves to CreateDeadLetters do not alarm',
   },
   {
+    // Report: mozilla/watchdog-proxy#13
     title: 'dead letters that are forgotten',
     plant: remove('DeleteDeadLettersWaiting'),
     says: 'everyDeadLetterAlarms: no alarm while a letter waits in DeleteDeadLetters',

@@ -39,6 +39,8 @@ function read(config: object, stage: object) {
 }
 
 describe('settings', () => {
+  // Report: github-aws-runners/terraform-aws-github-runner#5383
+  // Report: aws-powertools/powertools-lambda-python#1038
   it('keep messages hidden six times as long as a function may run, and the lease longer than that run', () => {
     const timings = { functionTimeoutSeconds: 40, maxClockSkewSeconds: 120 }
     expect(read({ timings }, {})).toMatchObject({ functionTimeoutSeconds: 40, visibilitySeconds: 240 })

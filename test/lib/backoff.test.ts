@@ -28,6 +28,8 @@ describe('backoff: redelivery', () => {
     )
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#5253
+  // Report: aws/aws-lambda-go#289
   it('doubles from a second, the jitter being its upper half', () => {
     const spans = [1, 2, 3, 4, 8, 9, 10].map((count) =>
       [lowest, highest].map((luck) => redeliverySeconds('Unreachable', count, luck)),
@@ -51,6 +53,7 @@ describe('backoff: redelivery', () => {
     expect(redeliverySeconds(code, 1, highest)).toBe(seconds)
   })
 
+  // Report: DataBiosphere/azul#3708
   it('takes more than a day to use up what a queue allows before it buries a message', () => {
     let seconds = 0
     for (let count = 1; count <= 1000; count++) seconds += redeliverySeconds('Unreachable', count, lowest)

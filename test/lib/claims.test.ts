@@ -27,6 +27,7 @@ beforeEach(() => {
 })
 
 describe('claims: a condition that failed', () => {
+  // Report: awslabs/amazon-kinesis-client#777
   it.each([
     ['in the exception', true],
     ['by a read', false],

@@ -62,6 +62,8 @@ describe('batch handler', () => {
     expect(await run(batch())).toEqual(failed())
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#4603
+  // Report: aws/aws-lambda-go#289
   it('reports those that are to come again, and says when', async () => {
     const { run, shown } = open(async ({ body }) =>
       body === 'b' ? { kind: 'back', seconds: 7 } : { kind: 'acknowledge' },
@@ -70,6 +72,7 @@ describe('batch handler', () => {
     expect(shown).toEqual([['b', 7]])
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#5024
   it('lets a record that throws hurt no neighbour, and shows it again', async () => {
     const { run, shown, errors } = open(async ({ body }) => {
       if (body === 'b') throw new Error('out of the blue')
@@ -116,6 +119,7 @@ describe('batch handler', () => {
     expect(most).toBe(3)
   })
 
+  // Report: tristanls/dynamodb-lock-client#1
   it('leaves nothing behind that would keep its process from being frozen', async () => {
     const waiting = () => process.getActiveResourcesInfo().filter((one) => one === 'Timeout')
     const before = waiting()
@@ -124,6 +128,7 @@ describe('batch handler', () => {
     expect(waiting()).toEqual(before)
   })
 
+  // Report: awslabs/amazon-dynamodb-lock-client#29
   it('cuts calls before the invocation ends, and starts no change shortly before the cut', async () => {
     let seen: Invocation | undefined
     const watching: Worker = async (_, invocation) => {

@@ -39,6 +39,7 @@ beforeEach(() => {
 })
 
 describe('ledger: one write to take', () => {
+  // Report: github-aws-runners/terraform-aws-github-runner#4262
   it('takes and reads with a single conditional update', async () => {
     dynamo.on(UpdateCommand).resolves({ Attributes: leased('mine', NOW + 90_000) })
     expect(await ledger.take('a', byTurn)).toEqual({ kind: 'taken', token: 'mine', row: aRow() })
@@ -92,6 +93,7 @@ describe('ledger: one write to take', () => {
 })
 
 describe('ledger: a condition that failed', () => {
+  // Report: aws-powertools/powertools-lambda-typescript#1573
   it('is judged by the item in the exception, where there is one', async () => {
     dynamo.on(UpdateCommand).rejects(conditionFailed(leased('other', NOW + 5)))
     expect(await ledger.take('a', byTurn)).toEqual({ kind: 'held', until: NOW + 5, turn: 3 })

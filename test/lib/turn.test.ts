@@ -223,6 +223,7 @@ describe('turn: a report', () => {
   }
   const reporting = { step: 'report', failedStep: 'clone', problem, task: running } as const
 
+  // Report: runs-on/runs-on#543
   it('buries its message with the reason, tells the world, and rests', async () => {
     expect(await turnOf(reporting)).toEqual(acknowledged)
     expect(desk.acts).toEqual(['bury', 'publish', 'save'])
@@ -300,6 +301,7 @@ describe('turn: a report', () => {
     expect(desk.outcomes).toHaveLength(1)
   })
 
+  // Report: runs-on/runs-on#543
   it('is made though those who read the row died ten times: it is how a Crashing row is told of', async () => {
     await desk.store(aRow({ ...reporting }))
     for (let death = 0; death < 10; death++) {
@@ -438,6 +440,7 @@ describe('turn: a step that throws', () => {
     },
   )
 
+  // Report: github-aws-runners/terraform-aws-github-runner#5024
   it('something unknown takes it for transient, with a short window', async () => {
     expect((await turnOf({}, new TypeError('x is undefined'))).kind).toBe('back')
     expect(desk.row()?.problem).toMatchObject({ code: 'Unexpected', reason: 'TypeError: x is undefined' })

@@ -243,6 +243,7 @@ describe('a ready proxy whose VM', () => {
     expect(rowOf('alpha').turn).toBe(row.turn)
   })
 
+  // Report: bpg/terraform-provider-proxmox#391
   it('moved to another node is found there', async () => {
     const known = defaultWorld()
     const storages = known.storages.map((one) => ({ ...one, shared: true }))
@@ -277,6 +278,7 @@ describe('a ready proxy that does not answer', () => {
     expect(rowOf('alpha').turn).toBe(row.turn)
   })
 
+  // Report: veertuinc/anklet#40
   it('is made anew after so many rounds where the policy says so, and counts from nothing then', async () => {
     const { row } = await readyOne({ ports: deaf, config: { check: { silent: 'replace', silentRounds: 2 } } })
     await lab.round()
@@ -610,6 +612,7 @@ describe('a round', () => {
     expectOrder()
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#4262
   it('does not believe a row that is behind: what is being deleted is not taken up', async () => {
     const { node, vmid } = await readyOne()
     const stale = lab.ledger.rows()
@@ -624,6 +627,7 @@ describe('a round', () => {
     expect(lab.leftOvers()).toEqual({ vms: [], volumes: [] })
   })
 
+  // Report: claffin/cloudproxy#49
   it('changes nothing on a cluster, whatever it finds', async () => {
     const { node, vmid } = await readyOne()
     await qm(node, 'stop', vmid)

@@ -104,6 +104,7 @@ describe('an orphan', () => {
     expectNothingLeft()
   })
 
+  // Report: scrapoxy/scrapoxy#105
   it('without its tags is found by its number', async () => {
     await open()
     const { vmid, node } = await ready()
@@ -136,6 +137,7 @@ describe('an orphan', () => {
     expectNothingLeft()
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#5194
   it('that a person holds stays, with its seed and its number', async () => {
     await open()
     const { vmid, node } = await ready()
@@ -152,6 +154,7 @@ describe('an orphan', () => {
     expectNothingLeft()
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#3802
   it('whose uid is asked for again is no orphan any more', async () => {
     await open()
     const { vmid } = await ready()
@@ -353,6 +356,8 @@ describe('a seed', () => {
 })
 
 describe('lost messages', () => {
+  // Report: github-aws-runners/terraform-aws-github-runner#5453
+  // Report: cloudbase/garm#401
   it('are made up for: rows that stand still go on, wherever they stood', async () => {
     await open()
     const steps = ['reserve', 'clone', 'seed', 'configure', 'start', 'address', 'verify'] as const
@@ -405,6 +410,7 @@ describe('lost messages', () => {
 })
 
 describe('a time to live', () => {
+  // Report: scrapoxy/scrapoxy#30
   it('ends a proxy', async () => {
     await open()
     lab.request('alpha', { spec: { ttlSeconds: 3600 } })
@@ -417,6 +423,7 @@ describe('a time to live', () => {
     expectNothingLeft()
   })
 
+  // Report: jenkinsci/openstack-cloud-plugin#310
   it('ends one that failed', async () => {
     await open()
     lab.request('alpha', {
@@ -469,6 +476,7 @@ describe('a disk', () => {
     return vm.vmid
   }
 
+  // Report: PegaProx/project-pegaprox#703
   it('of a number whose owner is gone is swept before the number is given back', async () => {
     await open({ cluster: { clone: 'full' } })
     await diskLeft()
@@ -646,6 +654,7 @@ describe('a token', () => {
 })
 
 describe('a run', () => {
+  // Report: claffin/cloudproxy#49
   it('that only plans changes nothing, and says what would be done', async () => {
     await open()
     const { vmid } = await ready()

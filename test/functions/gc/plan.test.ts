@@ -141,12 +141,14 @@ describe.each(leftOvers)('%s', (_, parts, key, action) => {
   // A disk’s number is claimed as well, which is a finding of its own.
   const own = (keys: string[]) => keys.filter((one) => one === key || !one.startsWith('claim#vmid#'))
 
+  // Report: github-aws-runners/terraform-aws-github-runner#4001
   it('is noted at the first look', () => {
     const plan = planOf(parts)
     expect(plan.actions).toEqual([])
     expect(own(notedKeys(plan))).toEqual([key])
   })
 
+  // Report: github-aws-runners/terraform-aws-github-runner#3802
   it('waits until it has been suspect for long enough', () => {
     const plan = known(JUST_NOW)
     expect(plan.actions).toEqual([])
@@ -488,6 +490,7 @@ describe('a disk', () => {
   const disks = disksOf([diskA, 5001])
   const key = `disk#lab#pve1#${diskA}`
 
+  // Report: PegaProx/project-pegaprox#703
   it('that nobody is known to have owned is never deleted, only shown', () => {
     const suspects = [aSuspect(key, { firstSeen: 0, node: 'pve1', volume: diskA })]
     const plan = planOf({ cluster: { disks }, suspects })
