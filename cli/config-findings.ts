@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import type { Cluster, Config } from '../lib/config.ts'
 
 /** What is wrong with a configuration that its schema accepts; told by the file itself and the files that it names. */
@@ -30,6 +30,8 @@ function clusterFindings(path: string, { caFile, token, images, vmids }: Cluster
   )
   const secrets = [token]
     .flat()
+    // The second is there for a rotation only.
+    .filter((source, index) => !('file' in source) || index === 0 || existsSync(source.file))
     .flatMap((source) => ('file' in source ? secretFile(`${path}.token`, source.file) : []))
   return [...(caFile === undefined ? [] : authorityFile(`${path}.caFile`, caFile)), ...secrets, ...templates]
 }

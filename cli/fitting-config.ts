@@ -3,7 +3,7 @@ import { stringify } from 'yaml'
 import type { SimulatedCluster } from '../local/simulated-cluster.ts'
 
 /** A configuration that fits: save it, and `egress up --config` drives this cluster. */
-export function fittingConfig({ endpoints, admin, tokenFile }: SimulatedCluster): string {
+export function fittingConfig({ endpoints, admin, tokenFiles }: SimulatedCluster): string {
   const nodes = endpoints.map(({ node }) => node)
   const images = Object.fromEntries(nodes.map((node, index) => [node, 9000 + index]))
   const config = {
@@ -11,7 +11,7 @@ export function fittingConfig({ endpoints, admin, tokenFile }: SimulatedCluster)
     clusters: {
       lab: {
         endpoints,
-        token: { file: resolve(tokenFile) },
+        token: tokenFiles.map((file) => ({ file: resolve(file) })),
         pool: 'egress',
         storage: 'vmdata',
         isoStorage: 'local',

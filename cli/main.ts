@@ -71,8 +71,9 @@ function commandLine(context: Context) {
       describe:
         'a stage on AWS, by name: finds its queues and tables in its parameter /egress/stages/<stage>',
     })
-    .middleware(async ({ stage }) => {
-      if (stage !== undefined) Object.assign(context.env, await stageVariables(stage))
+    .middleware(async ({ stage, _: [command] }) => {
+      // A token is stored before its stage is there.
+      if (stage !== undefined && command !== 'token') Object.assign(context.env, await stageVariables(stage))
     })
     .completion('completion', 'Print a completion script: add it to ~/.bashrc or ~/.zshrc')
     .example('$0 up', 'start everything on this machine, with a simulated cluster')

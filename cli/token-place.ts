@@ -1,13 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { SSMClient } from '@aws-sdk/client-ssm'
+import { parse } from 'yaml'
 import type { Argv } from 'yargs'
+import * as z from 'zod'
 import { type Cluster, loadConfig } from '../lib/config.ts'
 import { connection } from '../lib/connection.ts'
 import { type Administration, createAdministration } from '../lib/proxmox/index.ts'
 import { createSecrets, type Secrets, type Source } from '../lib/secrets.ts'
+import { readRun } from '../local/run-file.ts'
+import { dataOption } from './connection.ts'
 import { createTokenStore, type TokenStore } from './token-store.ts'
 import { UsageError } from './usage.ts'
 
-export type PlaceArgs = { cluster: string; config?: string | undefined; 'kms-key'?: string | undefined }
+export type PlaceArgs = {
+  cluster: string
+  data: string
+  config?: string | undefined
+  stage?: string | undefined
+  'kms-key'?: string | undefined
+}
 
 /** One cluster of a configuration: where its tokens are kept, and the cluster itself as the holder of one. */
 export type TokenPlace = {
@@ -29,10 +40,12 @@ export const withPlace = <T>(argv: Argv<T>) =>
       demandOption: true,
       describe: 'name of the cluster in the configuration',
     })
+    .option('data', dataOption)
     .option('config', {
       type: 'string',
       requiresArg: true,
-      describe: "the stage's configuration (or EGRESS_CONFIG)",
+      group: dataOption.group,
+      describe: "another configuration (or EGRESS_CONFIG); a stage's is config/<stage>.yml",
     })
     .option('kms-key', {
       type: 'string',
@@ -40,10 +53,9 @@ export const withPlace = <T>(argv: Argv<T>) =>
       describe: 'key that encrypts the parameter, unless it is the account’s own of SSM',
     })
 
-/** @throws {UsageError} for a cluster or a configuration that is not there */
+/** @throws {UsageError} for a cluster, a configuration or a stage that is not there */
 export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
-  const path = args.config ?? env.EGRESS_CONFIG
-  if (path === undefined) throw new UsageError('no configuration: give --config or set EGRESS_CONFIG')
+  const { path, flags, region } = whereOf(args, env)
   const config = loadConfig(path)
   const cluster = config.clusters[args.cluster]
   if (!cluster)
@@ -51,7 +63,7 @@ export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
       `--cluster: got ${args.cluster}, wanted one of ${Object.keys(config.clusters).join(', ')}`,
     )
   let client: SSMClient | undefined
-  const ssm = () => (client ??= new SSMClient({}))
+  const ssm = () => (client ??= new SSMClient(region === undefined ? {} : { region }))
   const secrets = createSecrets({ ssm, parameters: config.parameters })
   const { endpoints, ca } = connection(cluster, secrets)
   return {
@@ -65,6 +77,38 @@ export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
         { endpoints, ...(ca === undefined ? {} : { ca }), token: { get: async () => [token] } },
         { signal: new AbortController().signal },
       ),
-    args: `--cluster ${args.cluster} --config ${path}`,
+    args: [`--cluster ${args.cluster}`, ...flags].join(' '),
   }
+}
+
+type Where = { path: string; flags: string[]; region?: string | undefined }
+
+/** A stage's token is stored before the stage is deployed, so what is asked is its files, and nothing of the account. */
+function whereOf({ stage, config, data }: PlaceArgs, env: NodeJS.ProcessEnv): Where {
+  const named = config === undefined ? [] : [`--config ${config}`]
+  if (stage !== undefined) {
+    const path = config ?? `config/${stage}.yml`
+    if (!existsSync(path))
+      throw new UsageError(
+        `stage ${stage} has no ${path} here: run this where its files are, or give --config`,
+      )
+    return { path, flags: [`--stage ${stage}`, ...named], region: regionOf(stage) }
+  }
+  if (config !== undefined) return { path: config, flags: named }
+  const { EGRESS_CONFIG: path } = env
+  if (path !== undefined) return { path, flags: [`--config ${path}`] }
+  const run = readRun(data)
+  if (run) return { path: run.config, flags: data === dataOption.default ? [] : [`--data ${data}`] }
+  throw new UsageError(
+    `no egress up runs on ${data}, and no configuration is named: give --stage or --config, or set EGRESS_CONFIG`,
+  )
+}
+
+/** Where the stage is, or is going to be. Undefined, for the SDK's own, when its file is elsewhere. */
+function regionOf(stage: string): string | undefined {
+  const path = `infra/stages/${stage}.yml`
+  if (!existsSync(path)) return undefined
+  const file = z.object({ region: z.string() }).safeParse(parse(readFileSync(path, 'utf8')))
+  if (!file.success) throw new UsageError(`${path} names no region`)
+  return file.data.region
 }

@@ -53,8 +53,14 @@ async function said(source: Source, act: () => unknown): Promise<void> {
   try {
     await act()
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
-    const why = code ?? (cause instanceof Error ? cause.name : typeof cause)
+    const why = nameOf(cause)
     throw new Unmet(`${sourceName(source)} could not be written (${why}): nothing was changed there`)
   }
+}
+
+function nameOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return typeof cause
+  if ('code' in cause) return String(cause.code)
+  // The SDK's one complaint that has no name of its own.
+  return cause.message === 'Region is missing' ? 'no region: AWS_REGION?' : cause.name
 }

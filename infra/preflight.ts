@@ -28,11 +28,18 @@ export async function preflight(
     return [
       'the stage `example` is one to copy: make config/prod.yml and infra/stages/prod.yml from it, then deploy with --stage prod',
     ]
-  return [...(await missingTokens(clusters, account)), ...(await missingConcurrency(executions, account))]
+  return [
+    ...(await missingTokens(stage, clusters, account)),
+    ...(await missingConcurrency(executions, account)),
+  ]
 }
 
 /** A cluster may name two parameters; while no token is being replaced, one of them is enough. */
-async function missingTokens(clusters: Config['clusters'], account: Account): Promise<string[]> {
+async function missingTokens(
+  stage: string,
+  clusters: Config['clusters'],
+  account: Account,
+): Promise<string[]> {
   const wanted = Object.entries(clusters).map(([cluster, { token }]) => ({
     cluster,
     names: [token].flat().flatMap((source) => ('ssm' in source ? [source.ssm] : [])),
@@ -42,7 +49,7 @@ async function missingTokens(clusters: Config['clusters'], account: Account): Pr
     .filter(({ names }) => !names.some((name) => types.has(name)))
     .map(
       ({ cluster, names }) =>
-        `no token of cluster ${cluster}: store it with  aws ssm put-parameter --type SecureString --name ${names[0]} --value file://token`,
+        `no token of cluster ${cluster} in parameter ${names[0]}: store it with  npx egress token set --cluster ${cluster} --stage ${stage}`,
     )
   const open = [...types]
     .filter(([, type]) => type !== 'SecureString')

@@ -136,7 +136,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       const { parameter, parameterFile } = clues
       const store =
         parameterFile === undefined
-          ? `\`aws ssm put-parameter --type SecureString --name ${parameter} --value <password>\``
+          ? `\`aws ssm put-parameter --type SecureString --name ${parameter} --value file://<file>\``
           : `put the line \`${parameter}: <password>\` into ${parameterFile}`
       return `store it: ${store}, ${redrive(clues)}`
     },

@@ -24,14 +24,17 @@ export async function startLab(
 ): Promise<Lab> {
   const { folder, pageUrl } = options
   const cluster = await openCluster({ ...options, folder: join(folder, 'sim') })
-  const { endpoints, admin, tokenFile, close } = cluster
+  const { endpoints, admin, tokenFiles, close } = cluster
 
   const nodes = endpoints.map(({ node }) => node)
   const images = Object.fromEntries(nodes.map((node, index) => [node, FIRST_TEMPLATE + index]))
   const document = parseDocument(readFileSync(template, 'utf8'))
   document.commentBefore = ' Written by `egress up` at each start, from config/local.yml: change that one.'
   document.setIn(['clusters', 'lab', 'endpoints'], endpoints)
-  document.setIn(['clusters', 'lab', 'token'], { file: tokenFile })
+  document.setIn(
+    ['clusters', 'lab', 'token'],
+    tokenFiles.map((file) => ({ file })),
+  )
   document.setIn(['clusters', 'lab', 'images'], { 'debian-12': images })
   document.setIn(['zones', 'lab-1', 'nodes'], nodes)
   document.setIn(['verify', 'probeUrl'], pageUrl)

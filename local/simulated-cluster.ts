@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import {
@@ -19,8 +18,8 @@ export type SimulatedCluster = {
   endpoints: { node: string; url: string; fingerprint: string }[]
   /** Of the door for scripts and `egress sim …`. */
   admin: string
-  /** Holds the API token that the functions use. */
-  tokenFile: string
+  /** Hold the API tokens that the functions use: the first, and where a second one goes while it is replaced. */
+  tokenFiles: [first: string, second: string]
   close(): Promise<void>
 }
 
@@ -48,12 +47,23 @@ const durations = { linkedCloneMs: 1500, uploadMs: 300, startMs: 800, destroyMs:
 export async function openCluster(options: ClusterOptions): Promise<SimulatedCluster> {
   const { folder, ports, version, nodes, hostReset = false, deny, onConsole } = options
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const tokenFile = join(folder, 'token')
-  const secret = existsSync(tokenFile) ? readFileSync(tokenFile, 'utf8').trim().split('=')[1] : randomUUID()
+  const tokenFiles: [string, string] = [join(folder, 'token'), join(folder, 'next-token')]
+  const adminFile = join(folder, 'admin-token')
+  const secret = secretIn(tokenFiles[0], 'egress@pve!ctl')
+  const adminSecret = secretIn(adminFile, 'admin@pve!test')
   const world = withOptionalRoles(
-    defaultWorld({ ...(version && { version }), ...(nodes && { nodes }), ...(secret && { secret }) }),
+    defaultWorld({
+      ...(version && { version }),
+      ...(nodes && { nodes }),
+      ...(secret && { secret }),
+      ...(adminSecret && { adminSecret }),
+    }),
   )
-  writeAtomically(tokenFile, `${world.tokens.egress}\n`)
+  // A token that is there already may be one that a rotation left.
+  if (!existsSync(tokenFiles[0])) {
+    writeAtomically(adminFile, `${world.tokens.admin}\n`)
+    writeAtomically(tokenFiles[0], `${world.tokens.egress}\n`)
+  }
 
   const sim = createSim({
     world: deny === undefined ? world : without(deny, world),
@@ -73,11 +83,18 @@ export async function openCluster(options: ClusterOptions): Promise<SimulatedClu
   try {
     const endpoints = await listen(sim, ports)
     const admin = opened.add(await onItsPort(ports, 'sim-admin', (port) => openDoor(sim, port)))
-    return { endpoints, admin: admin.url, tokenFile, close: opened.close }
+    return { endpoints, admin: admin.url, tokenFiles, close: opened.close }
   } catch (error) {
     await opened.close()
     throw error
   }
+}
+
+/** What a folder was begun with, in case its state was never written. */
+function secretIn(file: string, tokenId: string): string | undefined {
+  if (!existsSync(file)) return undefined
+  const [id, secret] = readFileSync(file, 'utf8').trim().split('=')
+  return id === tokenId ? secret : undefined
 }
 
 async function openDoor(sim: Sim, port: number) {

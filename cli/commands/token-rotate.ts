@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommandModule } from 'yargs'
 import type { Context } from '../context.ts'
 import { readSecret } from '../read-secret.ts'
-import { rotate } from '../rotate.ts'
-import { openPlace, type PlaceArgs, withPlace } from '../token-place.ts'
+import { type RotationPorts, rotate } from '../rotate.ts'
+import { openPlace, type PlaceArgs, type TokenPlace, withPlace } from '../token-place.ts'
 import { parseToken, WANTED_TOKEN } from '../token-value.ts'
 import { UsageError } from '../usage.ts'
 
@@ -29,42 +29,43 @@ export const rotateTokenCommand = ({ env, out, err }: Context) =>
           describe: 'which stored token is to go, user@realm!name, where the cluster cannot be asked',
         })
         .example(
-          '$0 token rotate --cluster frankfurt --admin-token-file -',
+          '$0 token rotate --cluster frankfurt --stage prod --admin-token-file -',
           'asks for an administrator’s token, and does everything',
         ),
     handler: async (args) => {
       const place = openPlace(args, env)
-      const [first, second] = place.sources
-      if (!first || !second)
-        throw new UsageError(
-          `clusters.${place.name}.token has one source: add a second one, deploy, and rotate then`,
-        )
       const admin = await adminToken(args['admin-token-file'], place.name)
       const client = admin === undefined ? undefined : place.as(admin)
-      const sources = [first, second] as const
       try {
-        await rotate(
-          {
-            store: {
-              read: (index) => place.secrets.read(sources[index], { fresh: true }),
-              write: (index, value) => place.store.write(sources[index], value),
-              removeSecond: () => place.store.remove(second),
-            },
-            as: place.as,
-            admin: client,
-            typing: place,
-            out,
-            err,
-            sleep,
-            now: Date.now,
-          },
-          args.old,
-        )
+        await rotate(rotationPorts(place, { admin: client, out, err, sleep, now: Date.now }), args.old)
       } finally {
         await client?.close()
       }
     },
   }) satisfies CommandModule<object, Args>
+
+/** A rotation at a place. @throws {UsageError} where only one token can be stored */
+export function rotationPorts(
+  place: TokenPlace,
+  outside: Pick<RotationPorts, 'admin' | 'out' | 'err' | 'sleep' | 'now'>,
+): RotationPorts {
+  const [first, second] = place.sources
+  if (!first || !second)
+    throw new UsageError(
+      `clusters.${place.name}.token has one source: add a second one, deploy, and rotate then`,
+    )
+  const sources = [first, second] as const
+  return {
+    store: {
+      read: (index) => place.secrets.read(sources[index], { fresh: true }),
+      write: (index, value) => place.store.write(sources[index], value),
+      removeSecond: () => place.store.remove(second),
+    },
+    as: place.as,
+    typing: place,
+    ...outside,
+  }
+}
 
 async function adminToken(file: string | undefined, cluster: string): Promise<string | undefined> {
   if (file === undefined) return undefined

@@ -29,7 +29,7 @@ export const setTokenCommand = ({ env, out, err }: Context) =>
           describe: 'ask the cluster first; --no-verify stores it unasked',
         })
         .example(
-          '$0 token set --cluster frankfurt < pve-token',
+          '$0 token set --cluster frankfurt --stage prod < pve-token',
           'never as an argument, which every process can read',
         ),
     handler: async (args) => {

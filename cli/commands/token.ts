@@ -13,12 +13,9 @@ export const tokenCommand = (context: Context) =>
         .command(setTokenCommand(context))
         .command(rotateTokenCommand(context))
         .demandCommand(1, 'What about the token?')
+        .example('$0 token set --cluster frankfurt --stage prod', 'asks for it, and does not show it')
         .example(
-          '$0 token set --cluster frankfurt --config config/prod.yml',
-          'asks for it, and does not show it',
-        )
-        .example(
-          '$0 token rotate --cluster frankfurt --config config/prod.yml',
+          '$0 token rotate --cluster frankfurt --stage prod',
           'step by step, with the lines to type on the cluster',
         ),
     handler: () => {},

@@ -13,13 +13,14 @@ export function egress(
     env = {},
     input,
     node = process.execPath,
-  }: { env?: NodeJS.ProcessEnv; input?: string; node?: string } = {},
+    cwd = root,
+  }: { env?: NodeJS.ProcessEnv; input?: string; node?: string; cwd?: string } = {},
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = execFile(
       node,
       [binary, ...args],
-      { cwd: root, env: { PATH: process.env.PATH, ...env }, timeout: 200_000 },
+      { cwd, env: { PATH: process.env.PATH, ...env }, timeout: 200_000 },
       (error, out, err) => {
         const code = error ? error.code : 0
         if (typeof code === 'number') resolve({ code, out, err })

@@ -2,17 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import {
-  DeleteParameterCommand,
-  ParameterNotFound,
-  PutParameterCommand,
-  SSMClient,
-} from '@aws-sdk/client-ssm'
-import { mockClient } from 'aws-sdk-client-mock'
-import 'aws-sdk-client-mock-vitest/extend'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { SSMClient } from '@aws-sdk/client-ssm'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readSecret } from '../../cli/read-secret.ts'
 import { createTokenStore } from '../../cli/token-store.ts'
+import { serveParameters } from '../infra/parameter-store.ts'
 import { tokenConfig } from './a-token-config.ts'
 import { egress } from './egress.ts'
 
@@ -63,30 +57,49 @@ describe('egress token set', () => {
 })
 
 describe('the store on AWS', () => {
-  const ssm = mockClient(SSMClient)
-  const store = createTokenStore(() => new SSMClient({ region: 'x' }))
-  beforeEach(() => ssm.reset())
+  let ssm: Awaited<ReturnType<typeof serveParameters>>
+  let client: SSMClient
+  beforeEach(async () => {
+    ssm = await serveParameters(new Map([['/t', 'before']]))
+    client = new SSMClient({
+      endpoint: ssm.url,
+      region: 'x',
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    })
+  })
+  afterEach(() => ssm.close())
 
   it('writes a SecureString over the one before', async () => {
-    ssm.on(PutParameterCommand).resolves({})
-    await store.write({ ssm: '/t' }, TOKEN)
-    const asked = { Name: '/t', Value: TOKEN, Type: 'SecureString', Overwrite: true } as const
-    expect(ssm).toHaveReceivedCommandExactlyOnceWith(PutParameterCommand, asked)
+    await createTokenStore(() => client).write({ ssm: '/t' }, TOKEN)
+    expect(ssm.kept.get('/t')).toMatchObject({ value: TOKEN, type: 'SecureString', version: 2 })
   })
 
-  it('removes one that is gone already', async () => {
-    ssm.on(DeleteParameterCommand).rejects(new ParameterNotFound({ message: 'no', $metadata: {} }))
-    await expect(store.remove({ ssm: '/t' })).resolves.toBeUndefined()
+  it('removes one, and one that is gone already', async () => {
+    const store = createTokenStore(() => client)
+    await store.remove({ ssm: '/t' })
+    await store.remove({ ssm: '/t' })
+    expect([...ssm.kept]).toEqual([])
   })
 
   it('never repeats what AWS says of a value', async () => {
-    const quoting = Object.assign(new Error(`Value '${TOKEN}' failed`), { name: 'ValidationException' })
-    ssm.on(PutParameterCommand).rejects(quoting)
-    const error: Error = await store.write({ ssm: '/t' }, TOKEN).catch((thrown) => thrown)
+    const long = TOKEN.padEnd(5000, 'x')
+    const error: Error = await createTokenStore(() => client)
+      .write({ ssm: '/t' }, long)
+      .catch((thrown) => thrown)
     expect(error.message).toBe(
       'parameter /t could not be written (ValidationException): nothing was changed there',
     )
     expect(`${error.stack} ${String(error.cause)}`).not.toContain(SECRET)
+  })
+
+  it('says when nobody told it the region', async () => {
+    vi.stubEnv('AWS_REGION', undefined)
+    vi.stubEnv('AWS_CONFIG_FILE', '/nowhere')
+    const nowhere = new SSMClient({ endpoint: ssm.url })
+    await expect(createTokenStore(() => nowhere).write({ ssm: '/t' }, TOKEN)).rejects.toThrow(
+      'could not be written (no region: AWS_REGION?)',
+    )
+    vi.unstubAllEnvs()
   })
 })
 

@@ -53,7 +53,7 @@ beforeAll(async () => {
 
   // As on AWS: secrets in the parameter store, the network somebody else's.
   const document = parseDocument(readFileSync(lab.config, 'utf8'))
-  const token = readFileSync(String(document.getIn(['clusters', 'lab', 'token', 'file'])), 'utf8').trim()
+  const token = readFileSync(String(document.getIn(['clusters', 'lab', 'token', 0, 'file'])), 'utf8').trim()
   document.setIn(['clusters', 'lab', 'token'], { ssm: TOKEN })
   document.setIn(['parameters'], { ssm: true })
   const stage = stringify({

@@ -2,27 +2,84 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Just so much of AWS Systems Manager as to answer for parameters. Source: its API reference, GetParameter. */
-export async function serveParameters(parameters: ReadonlyMap<string, string>) {
+type Input = {
+  Name?: string
+  Value?: string
+  Type?: string
+  Overwrite?: boolean
+  KeyId?: string
+  WithDecryption?: boolean
+}
+type Answer = { status?: number; body: object }
+
+/** A parameter as it is kept. */
+type Kept = { value: string; type: string; keyId: string; version: number }
+
+/**
+ * Just so much of AWS Systems Manager as keeps parameters, on its wire. Source: its API reference, GetParameter, PutParameter,
+ * DeleteParameter; errors as they are listed there.
+ */
+export async function serveParameters(given: ReadonlyMap<string, string> = new Map()) {
+  const kept = new Map<string, Kept>(
+    [...given].map(([name, value]) => [
+      name,
+      { value, type: 'SecureString', keyId: 'alias/aws/ssm', version: 1 },
+    ]),
+  )
+  /** Names of operations, in the order they came. */
+  const asked: string[] = []
+  /** Answered instead of what would be done. */
+  let refusal: string | undefined
+
+  const operations: Record<string, (input: Input) => Answer> = {
+    GetParameter({ Name = '', WithDecryption = false }) {
+      const parameter = kept.get(Name)
+      if (!parameter) return error('ParameterNotFound')
+      const { value, type, version } = parameter
+      const shown = type === 'SecureString' && !WithDecryption ? 'AQICAHsealed' : value
+      return { body: { Parameter: { Name, Type: type, Value: shown, Version: version } } }
+    },
+    PutParameter({ Name = '', Value = '', Type, Overwrite = false, KeyId }) {
+      const before = kept.get(Name)
+      if (before && !Overwrite) return error('ParameterAlreadyExists', 'The parameter already exists.')
+      if (!before && Type === undefined)
+        return error('ValidationException', 'A parameter type is required when you create a parameter.')
+      if (!/^\/?[\w.-]+(\/[\w.-]+)*$/.test(Name)) return error('ValidationException', `Invalid name: ${Name}`)
+      // As AWS does, it quotes what it refuses.
+      if (Value === '' || Value.length > 4096)
+        return error('ValidationException', `1 validation error detected: Value '${Value}' at 'value'`)
+      const version = (before?.version ?? 0) + 1
+      const type = Type ?? before?.type ?? 'String'
+      kept.set(Name, { value: Value, type, keyId: KeyId ?? 'alias/aws/ssm', version })
+      return { body: { Version: version, Tier: 'Standard' } }
+    },
+    DeleteParameter: ({ Name = '' }) => (kept.delete(Name) ? { body: {} } : error('ParameterNotFound')),
+  }
+
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    const { Name = '', WithDecryption } = JSON.parse(Buffer.concat(chunks).toString())
-    const value = WithDecryption === true ? parameters.get(Name) : undefined
-    response.writeHead(value === undefined ? 400 : 200, { 'content-type': 'application/x-amz-json-1.1' })
-    response.end(
-      JSON.stringify(
-        value === undefined
-          ? { __type: 'ParameterNotFound' }
-          : { Parameter: { Name, Type: 'SecureString', Value: value, Version: 1 } },
-      ),
-    )
+    const operation = String(request.headers['x-amz-target']).split('.')[1] ?? ''
+    asked.push(operation)
+    const input: Input = JSON.parse(Buffer.concat(chunks).toString())
+    const signed = /^AWS4-HMAC-SHA256 /.test(request.headers.authorization ?? '')
+    const { status = 200, body } = !signed
+      ? error('MissingAuthenticationToken')
+      : refusal
+        ? error(refusal, `not with ${input.Value}`)
+        : (operations[operation]?.(input) ?? error('UnknownOperationException'))
+    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' }).end(JSON.stringify(body))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     // A server that listens on TCP has an address with a port.
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    kept,
+    asked,
+    refuseWith: (code: string | undefined) => {
+      refusal = code
+    },
     close: async () => {
       server.closeAllConnections()
       server.close()
@@ -30,3 +87,5 @@ export async function serveParameters(parameters: ReadonlyMap<string, string>) {
     },
   }
 }
+
+const error = (code: string, message = ''): Answer => ({ status: 400, body: { __type: code, message } })

@@ -25,8 +25,9 @@ describe('preflight', () => {
 
   it('tells how to store a token that is missing, and never takes it as an argument', async () => {
     const [line, ...more] = await preflight('prod', withToken({ ssm: '/t' }), executions, account({}))
-    expect(line).toContain('no token of cluster lab')
-    expect(line).toContain('--type SecureString --name /t --value file://')
+    expect(line).toBe(
+      'no token of cluster lab in parameter /t: store it with  npx egress token set --cluster lab --stage prod',
+    )
     expect(more).toEqual([])
   })
 
