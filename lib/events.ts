@@ -2,19 +2,29 @@ import * as z from 'zod'
 import { FailureCode } from './failure.ts'
 import { StepName } from './record.ts'
 import { Uid } from './spec.ts'
-import { type Complaint, parseWith } from './wanted.ts'
+import { type Complaint, parseWith, shown, wanted } from './wanted.ts'
 
 const Instant = z.iso.datetime()
 const Turn = z.int().min(0)
+/**
+ * The key of a row: a publisher's uid, or an orphan's of gc. Anything else never was one, and DynamoDB takes no key that is
+ * empty or longer than 2 KiB.
+ */
+export const RowKey = z
+  .string()
+  .regex(
+    /^(?:[a-z0-9][a-z0-9._-]{0,62}|orphan#[a-z0-9-]{1,32}#[0-9]{3,9})$/,
+    wanted('a uid, or orphan#<cluster>#<vmid>'),
+  )
 
 /** "Act on your row again, if it still stands at this turn." Carries no state. */
-export const Continue = z.strictObject({ type: z.literal('Continue'), uid: z.string(), turn: Turn })
+export const Continue = z.strictObject({ type: z.literal('Continue'), uid: RowKey, turn: Turn })
 export type Continue = z.infer<typeof Continue>
 
 /** Moves a row that failed or stalled; with `to`, takes a Ready one up again. Sent by gc, check and redrive. */
 export const Resume = z.strictObject({
   type: z.literal('Resume'),
-  uid: z.string(),
+  uid: RowKey,
   turn: Turn,
   to: z.enum(['start', 'stop']).optional(),
 })
@@ -101,7 +111,7 @@ export function parseEvent<T>(body: string, catalogue: Catalogue<T>): T {
   const { type, event } = unwrap(parseJson(body))
   const schema = typeof type === 'string' && Object.hasOwn(catalogue, type) ? catalogue[type] : undefined
   if (!schema) {
-    const got = type === undefined ? 'nothing' : JSON.stringify(type).slice(0, 80)
+    const got = type === undefined ? 'nothing' : shown(type)
     throw new InvalidEvent([{ path: 'type', got, wanted: Object.keys(catalogue).join(' or ') }])
   }
   const parsed = parseWith(schema, event)

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { escapeControls } from './escape-controls.ts'
 
 /** An error map for one field: says what was wanted, in words a person can act on. */
 export const wanted = (what: string) => ({ error: `wanted ${what}` })
@@ -9,9 +10,15 @@ export const Range = z.union([z.cidrv4(rangeText), z.cidrv6(rangeText)], rangeTe
 /** One thing wrong with a document: where, what came, what was wanted. `got` never shows a secret or a long text. */
 export type Complaint = { path: string; got: string; wanted: string }
 
-/** Every complaint of a failed parse, in the order of the document. */
+/** A document can be wrong in as many places as it is long: beyond these nobody reads on. */
+const MAX_COMPLAINTS = 30
+
+/** Every complaint of a failed parse, in the order of the document; of very many the first, and how many more there are. */
 export function complaints(error: z.ZodError, document: unknown): Complaint[] {
-  return error.issues.flatMap((issue) => fromIssue(issue, document))
+  const all = error.issues.flatMap((issue) => fromIssue(issue, document))
+  if (all.length <= MAX_COMPLAINTS) return all
+  const more = { path: '(document)', got: `${all.length - MAX_COMPLAINTS} more faults`, wanted: 'none' }
+  return [...all.slice(0, MAX_COMPLAINTS), more]
 }
 
 /** Parses or returns all complaints; the one way in for events, configuration and request files. */
@@ -52,7 +59,23 @@ function issueText(issue: z.core.$ZodIssue): string {
 }
 
 const article = (type: string) => (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
-const pathText = (path: PropertyKey[]) => path.map(String).join('.') || '(document)'
+const pathText = (path: PropertyKey[]) => path.map(keyText).join('.') || '(document)'
+
+/** A key that nobody expected may be anything: of any length, and with characters that a terminal obeys. */
+function keyText(key: PropertyKey): string {
+  const text = shortened(String(key), 80)
+  return /^[\p{L}\p{N} ._/#:@+-]*$/u.test(text) ? text : escapeControls(JSON.stringify(text))
+}
+
+const shortened = (text: string, length: number) =>
+  text.length <= length ? text : `${text.slice(0, length - 3)}…`
+
+/** What came, as JSON on one line and of bounded length, whatever it is: a text nested without end has no other form. */
+export function shown(value: unknown): string {
+  if (typeof value === 'object' && value !== null)
+    return Array.isArray(value) ? `a list of ${value.length}` : 'an object'
+  return escapeControls(shortened(JSON.stringify(value), 80))
+}
 
 function at(document: unknown, path: PropertyKey[]): unknown {
   return path.reduce<unknown>(
@@ -66,9 +89,6 @@ const SECRETIVE = /^(userData|auth|password.*|token|secret)$/i
 
 function show(value: unknown, path: PropertyKey[]): string {
   if (value === undefined) return 'nothing'
-  if (typeof value === 'object' && value !== null)
-    return Array.isArray(value) ? `a list of ${value.length}` : 'an object'
-  if (path.some((key) => SECRETIVE.test(String(key)))) return `a ${typeof value} (not shown)`
-  const text = JSON.stringify(value)
-  return text.length <= 80 ? text : `${text.slice(0, 77)}…`
+  const isSecret = typeof value !== 'object' && path.some((key) => SECRETIVE.test(String(key)))
+  return isSecret ? `a ${typeof value} (not shown)` : shown(value)
 }

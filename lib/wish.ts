@@ -1,6 +1,6 @@
 import type { Cluster, Config, Zone } from './config.ts'
 import type { FullSpec, Spec } from './spec.ts'
-import type { Complaint } from './wanted.ts'
+import { type Complaint, shown } from './wanted.ts'
 
 /** What the schema cannot know: whether this installation has the zone, the image and such a password. Empty when the wish can be met. */
 export function checkRequest({ spec }: { spec: Spec }, config: Config): Complaint[] {
@@ -18,7 +18,7 @@ function checkPassword({ proxy }: Spec, { parameters, deployment }: Config): Com
   const prefix = passwordPrefix(deployment)
   if (name === undefined || 'file' in parameters || name.startsWith(prefix)) return []
   const path = 'spec.proxy.auth.passwordParameter'
-  return [{ path, got: JSON.stringify(name), wanted: `a parameter below ${prefix}` }]
+  return [{ path, got: shown(name), wanted: `a parameter below ${prefix}` }]
 }
 
 function checkPlace({ zone: zoneName, image }: Spec, config: Config): Complaint[] {
@@ -72,5 +72,5 @@ function imagesOf(zone: Zone, config: Config): string[] {
 }
 
 function unknown(path: string, got: string, known: string[]): Complaint {
-  return { path, got: JSON.stringify(got), wanted: `one of: ${known.join(', ') || '(none is configured)'}` }
+  return { path, got: shown(got), wanted: `one of: ${known.join(', ') || '(none is configured)'}` }
 }

@@ -76,7 +76,7 @@ describe('events: refusals', () => {
     ['[]', '(document): got a list, wanted a JSON object'],
     ['{}', 'type: got nothing, wanted Wish or Continue or Resume'],
     ['{"type":"wish"}', 'type: got "wish", wanted Wish or Continue or Resume'],
-    ['{"type":["Wish"]}', 'type: got ["Wish"], wanted Wish or Continue or Resume'],
+    ['{"type":["Wish"]}', 'type: got a list of 1, wanted Wish or Continue or Resume'],
     ['{"type":"constructor"}', 'type: got "constructor", wanted Wish or Continue or Resume'],
     ['{"type":"__proto__"}', 'type: got "__proto__", wanted Wish or Continue or Resume'],
     ['{"Type":"Notification","Message":"no"}', '(document): got text that is not JSON, wanted a JSON object'],
