@@ -23,8 +23,10 @@ export async function seed(row: Seeding, deps: Needs): Promise<Outcome> {
     const bytes = makeSeed(contents(row, deps, { password, userData }))
     const filename = seedFile(deps.config.deployment, row.uid, row.generation)
     const { node } = row.place
+    // An answer that quotes the disc is cut short anywhere, so each line of it counts by itself.
+    const secrets = [password ?? '', ...(userData ?? '').split(/\s*\n\s*/)]
     return task(
-      await deps.vms.upload({ node, storage: deps.cluster.isoStorage, filename, bytes }),
+      await deps.vms.upload({ node, storage: deps.cluster.isoStorage, filename, bytes, secrets }),
       'uploading the seed',
       {
         seededOn: [...new Set([...(row.seededOn ?? []), node])],

@@ -1,14 +1,21 @@
 import * as z from 'zod'
+import { concealer } from './conceal.ts'
 import { ProxmoxError, type ProxmoxErrorFields, type Sent } from './errors.ts'
 import type { RawAnswer } from './options.ts'
 import { type Call, nameOf, type Subject } from './request.ts'
 import { readWords } from './words.ts'
 
+// Perl's texts may look like numbers. Anything else is no text, and to make one of it could fail.
+const Text = z.union([z.string(), z.number()]).transform(String)
 const ErrorBody = z.object({
   // Only since pve-http-server 5.2.0: older hosts put the text into the reason phrase alone, and so do uploads.
-  message: z.string().nullish(),
-  errors: z.record(z.string(), z.coerce.string()).nullish(),
+  message: Text.nullish().catch(undefined),
+  errors: z.record(z.string(), z.unknown()).nullish().catch(undefined),
 })
+
+/** No call of ours has more parameters, and what Proxmox says of one is a sentence. */
+const maxErrors = 40
+const maxErrorLength = 1000
 
 /** The data of an answer in the shape that was asked for. @throws {ProxmoxError} anything else, with its code */
 export function decode<T>(call: Call<T>, raw: RawAnswer, tokenId?: string): T {
@@ -32,10 +39,13 @@ function refusal(
 ): ProxmoxError {
   const { message, errors } = ErrorBody.safeParse(parseJson(body)).data ?? {}
   const text = message?.trim() || reason.trim() || body.trim()
-  const detail = errors ?? undefined
+  // Read as it was said, shown without what it quotes of a file that we sent.
+  const conceal = concealer(call.secrets ?? [])
+  const said = errors == null ? undefined : texts(errors)
+  const detail = said && Object.fromEntries(Object.entries(said).map(([name, text]) => [name, conceal(text)]))
   const reading = readWords(text, {
     status,
-    ...(detail === undefined ? {} : { detail }),
+    ...(said === undefined ? {} : { detail: said }),
     ...(call.cloneOf === undefined ? {} : { cloneOf: call.cloneOf }),
   })
   const fields = Object.entries(detail ?? {}).map(([name, said]) => ` ${name}: ${said.trim()}`)
@@ -48,7 +58,17 @@ function refusal(
       ...(detail === undefined ? {} : { detail }),
       ...(tokenId !== undefined && (status === 401 || status === 403) ? { tokenId } : {}),
     },
-    [text || 'no words', ...fields].join(';'),
+    [conceal(text.slice(0, 4096)) || 'no words', ...fields].join(';'),
+  )
+}
+
+function texts(errors: Record<string, unknown>): Record<string, string> {
+  const all = Object.entries(errors).slice(0, maxErrors)
+  return Object.fromEntries(
+    all.flatMap(([name, given]) => {
+      const said = Text.safeParse(given).data
+      return said === undefined ? [] : [[tidy(name), said.slice(0, maxErrorLength)]]
+    }),
   )
 }
 
@@ -77,7 +97,11 @@ export function problem(
 
 /** One line of bounded length: what a log, a row or a letter can hold. */
 export function tidy(text: string): string {
-  const line = text.replace(/\p{Cc}+/gu, ' ').trim()
+  // Cut before it is looked through: an answer may be of any length.
+  const line = text
+    .slice(0, 4096)
+    .replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ')
+    .trim()
   return line.length > 600 ? `${line.slice(0, 599)}…` : line
 }
 

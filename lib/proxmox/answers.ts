@@ -3,8 +3,18 @@ import { parseUpid } from './upid.ts'
 
 // Perl does not tell a number from a string of digits, so neither do we; false booleans are often just not there, and
 // what a token may not see is left out. Unknown fields are ignored: every release adds some.
-const number = z.union([z.number(), z.string().regex(/^-?\d+(?:\.\d+)?$/)]).transform(Number)
-const text = z.union([z.string(), z.number()]).transform(String)
+const number = z
+  .union([
+    z.number(),
+    z
+      .string()
+      .max(30)
+      .regex(/^-?\d+(?:\.\d+)?$/),
+  ])
+  .transform(Number)
+// Names and states go on into rows, reports and messages, which hold little: what is much longer than any of Proxmox's is none.
+const name = z.string().max(255)
+const text = z.union([z.string(), z.number()]).transform((value) => String(value).slice(0, 8192))
 const flag = z
   .union([z.boolean(), z.literal([0, 1, '0', '1', ''])])
   .nullish()
@@ -19,39 +29,35 @@ export const Nothing = z.unknown().transform(() => undefined)
 export const UpidAnswer = z.string().refine((value) => parseUpid(value) !== undefined, 'not a UPID')
 export const MaybeUpid = optional(UpidAnswer)
 
-export const VersionAnswer = z.object({ version: z.string(), release: optional(text) })
+export const VersionAnswer = z.object({ version: name, release: optional(text) })
 export const NextIdAnswer = text
 export const PermissionsAnswer = z.record(z.string(), z.record(z.string(), z.unknown()))
-export const NodesAnswer = z.array(z.object({ node: z.string(), status: optional(z.string()) }))
+export const NodesAnswer = z.array(z.object({ node: name, status: optional(name) }))
 
-export const ClusterStatusAnswer = z.array(
-  z.object({ type: z.string(), name: z.string(), quorate: flag, online: flag }),
-)
+export const ClusterStatusAnswer = z.array(z.object({ type: name, name, quorate: flag, online: flag }))
 
 /** Expiries are in epoch seconds; 0 is never. */
 export const UsersAnswer = z.array(
   z.object({
-    userid: z.string(),
+    userid: name,
     expire: optional(number),
     tokens: z
-      .array(z.object({ tokenid: z.string(), expire: optional(number) }))
+      .array(z.object({ tokenid: name, expire: optional(number) }))
       .nullish()
       .transform((tokens) => tokens ?? []),
   }),
 )
 
-export const PoolsAnswer = z.array(z.object({ poolid: z.string() }))
+export const PoolsAnswer = z.array(z.object({ poolid: name }))
 
 export const TimeAnswer = z.object({ time: number })
 
-export const BridgesAnswer = z.array(
-  z.object({ iface: z.string(), type: optional(z.string()), active: flag }),
-)
+export const BridgesAnswer = z.array(z.object({ iface: name, type: optional(name), active: flag }))
 
 export const CertificatesAnswer = z.array(
   z.object({
-    filename: optional(z.string()),
-    fingerprint: optional(z.string()),
+    filename: optional(name),
+    fingerprint: optional(name),
     notafter: optional(number),
   }),
 )
@@ -59,20 +65,22 @@ export const CertificatesAnswer = z.array(
 /** Of each guest only what is true at once: the rest of this list lags, or is an earlier VM's. */
 export const ResourcesAnswer = z.array(
   z.object({
-    type: z.string(),
+    type: name,
     vmid: optional(number),
-    node: optional(z.string()),
-    lock: optional(z.string()),
+    node: optional(name),
+    lock: optional(name),
     tags,
-    pool: optional(z.string()),
+    pool: optional(name),
   }),
 )
 
-/** Options as text. What is not a plain value has no place in a configuration. */
+/** Options as text. What is not a plain value, or longer than any file of Proxmox's may be, has no place in a configuration. */
 export const ConfigAnswer = z.record(z.string(), z.unknown()).transform((options, context) => {
   const raw = Object.fromEntries(
     Object.entries(options).flatMap(([name, value]) =>
-      typeof value === 'string' || typeof value === 'number' ? [[name, String(value)]] : [],
+      (typeof value === 'string' && value.length <= 65_536) || typeof value === 'number'
+        ? [[name, String(value)]]
+        : [],
     ),
   )
   const { digest } = raw
@@ -82,9 +90,9 @@ export const ConfigAnswer = z.record(z.string(), z.unknown()).transform((options
 })
 
 export const VmStatusAnswer = z.object({
-  status: z.string(),
-  qmpstatus: optional(z.string()),
-  lock: optional(z.string()),
+  status: name,
+  qmpstatus: optional(name),
+  lock: optional(name),
 })
 
 export const TaskStatusAnswer = z.object({
@@ -94,9 +102,9 @@ export const TaskStatusAnswer = z.object({
 
 export const TasksAnswer = z.array(
   z.object({
-    upid: z.string(),
-    node: z.string(),
-    type: z.string(),
+    upid: name,
+    node: name,
+    type: name,
     id: text,
     starttime: number,
     status: optional(text),
@@ -106,8 +114,8 @@ export const TasksAnswer = z.array(
 
 export const StoragesAnswer = z.array(
   z.object({
-    storage: z.string(),
-    type: z.string(),
+    storage: name,
+    type: name,
     content: list,
     enabled: flag,
     active: flag,
@@ -119,9 +127,9 @@ export const StoragesAnswer = z.array(
 
 export const VolumesAnswer = z.array(
   z.object({
-    volid: z.string(),
-    content: optional(z.string()),
-    format: optional(z.string()),
+    volid: z.string().max(1024),
+    content: optional(name),
+    format: optional(name),
     size: optional(number),
     vmid: optional(number),
   }),

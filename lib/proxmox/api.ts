@@ -86,8 +86,8 @@ export function createApi(send: Send) {
       send({ spec: calls.volumes, path, form, answer: VolumesAnswer }),
     isos: (path: OnStorage) =>
       send({ spec: calls.isos, path, form: { content: 'iso' }, answer: VolumesAnswer }),
-    upload: (path: OnStorage, file: { name: string; bytes: Uint8Array }) =>
-      send({ spec: calls.upload, path, file, answer: UpidAnswer, patience: 'uploadMs' }),
+    upload: (path: OnStorage, file: { name: string; bytes: Uint8Array }, secrets: readonly string[] = []) =>
+      send({ spec: calls.upload, path, file, secrets, answer: UpidAnswer, patience: 'uploadMs' }),
     deleteVolume: (path: OnStorage & { volume: string }) =>
       send({ spec: calls.deleteVolume, path, answer: MaybeUpid }),
   }

@@ -1,4 +1,5 @@
 import { decode, problem } from './answer.ts'
+import { concealer } from './conceal.ts'
 import { isProxmoxError, type ProxmoxError } from './errors.ts'
 import { isFailure } from './exchange.ts'
 import type { CallLog, Endpoint, Exchange, RawAnswer, RawRequest } from './options.ts'
@@ -48,7 +49,7 @@ function subject(
 function broken(call: Call<unknown>, endpoint: Endpoint, cause: unknown, token: string): ProxmoxError {
   const { code, sent } = isFailure(cause) ? cause : { code: 'UNKNOWN', sent: true }
   const words = cause instanceof Error ? cause.message : 'the connection failed'
-  const said = Object.assign(new Error(hide(words, token)), { code })
+  const said = Object.assign(new Error(hiding(token)(words)), { code })
   const fields = { code: meaning(code, sent), sent: sent ? ('maybe' as const) : ('no' as const), cause: said }
   return problem(call, fields, `${new URL(endpoint.url).host}: ${code} ${said.message}`)
 }
@@ -80,14 +81,11 @@ function codeOf(cause: unknown): string | undefined {
 
 // Something between us and Proxmox may quote the request back at us.
 function withoutToken(answer: RawAnswer, token: string): RawAnswer {
-  if (answer.status === 200) return answer
-  return { ...answer, reason: hide(answer.reason, token), body: hide(answer.body, token) }
+  const hide = hiding(token)
+  return { ...answer, reason: hide(answer.reason), body: hide(answer.body) }
 }
 
 /** The part of a token that is no secret. What does not look like one is shown to nobody. */
 const nameOfToken = (token: string) => /^([^\s=!]+@[^\s=!]+![A-Za-z][\w.-]*)=/.exec(token)?.[1]
 
-function hide(text: string, token: string): string {
-  const secret = token.slice(token.lastIndexOf('=') + 1)
-  return secret === '' ? text : text.replaceAll(secret, '[secret]')
-}
+const hiding = (token: string) => concealer([token.slice(token.lastIndexOf('=') + 1)])

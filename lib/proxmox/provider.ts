@@ -109,8 +109,17 @@ export type Provider = {
   /** Tasks of our token that run on the node. */
   runningTasks(filter: { node: string; vmid?: number; type?: string }): Promise<RunningTask[]>
 
-  /** Puts an ISO on the storage, over one of the same name. The task runs on the node that took the upload. */
-  upload(file: { node: string; storage: string; filename: string; bytes: Uint8Array }): Promise<Upid>
+  /**
+   * Puts an ISO on the storage, over one of the same name. The task runs on the node that took the upload. `secrets` are the
+   * parts of the file that no error may quote.
+   */
+  upload(file: {
+    node: string
+    storage: string
+    filename: string
+    bytes: Uint8Array
+    secrets?: readonly string[]
+  }): Promise<Upid>
   /** Deletes a volume; one that is gone already is no error. Undefined when it was done at once. */
   deleteVolume(at: { node: string; storage: string; volume: string }): Promise<Upid | undefined>
 

@@ -23,6 +23,8 @@ export type Call<T> = {
   /** Goes where Proxmox wants it: into the query of GET and DELETE, into the body of POST and PUT. */
   form?: Form
   file?: { name: string; bytes: Uint8Array }
+  /** What of the file must not be shown, should an answer quote it. */
+  secrets?: readonly string[]
   answer: z.ZodType<T>
   /** Default: reading for a GET, changing for the rest. */
   patience?: keyof Timeouts
@@ -63,7 +65,7 @@ function fill(template: string, values: PathValues): string {
     // A segment of dots would climb out of its place in the path.
     if (value === undefined || /^\.{0,2}$/.test(String(value)))
       throw new TypeError(`bad {${name}} for ${template}`)
-    return encodeURIComponent(value)
+    return encodeURIComponent(String(value).toWellFormed())
   })
 }
 

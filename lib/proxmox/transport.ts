@@ -68,7 +68,7 @@ export function createTransport(options: ProxmoxOptions): Transport {
   ): Promise<T> {
     const request: RawRequest = {
       method: call.spec.method,
-      ...encode(call),
+      ...encoded(call),
       signal: bounds.signal,
       timeoutMs: bounds.timeoutMs,
       maxBodyBytes: call.maxBodyBytes ?? defaultBodyBytes,
@@ -93,6 +93,16 @@ export function createTransport(options: ProxmoxOptions): Transport {
       refusal ??
       problem(call, { code: 'Unauthorized', sent: 'no' }, 'not sent: the token was refused just now')
     )
+  }
+
+  // A name that Proxmox told us, and that leads nowhere.
+  function encoded(call: Call<unknown>): ReturnType<typeof encode> {
+    try {
+      return encode(call)
+    } catch (cause) {
+      const words = cause instanceof Error ? cause.message : 'not to be encoded'
+      throw problem(call, { code: 'Rejected', sent: 'no', cause }, words)
+    }
   }
 
   async function* candidates(call: Call<unknown>): AsyncGenerator<string> {

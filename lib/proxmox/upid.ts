@@ -11,12 +11,16 @@ export type UpidParts = {
   startedAtMs: number
 }
 
+// Narrower than Proxmox's own: no control character and no half of one, which no path can hold.
 const grammar =
-  /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/
+  /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:([0-9A-Fa-f]{8}):([^:\s/\p{C}]+):([^:\s/\p{C}]*):([^:\s/\p{C}]+):$/u
+
+/** It is a file's name at Proxmox. */
+const LONGEST = 255
 
 /** Takes a UPID apart; undefined when it is none. */
 export function parseUpid(upid: string): UpidParts | undefined {
-  const match = grammar.exec(upid)
+  const match = upid.length > LONGEST ? null : grammar.exec(upid)
   if (!match) return undefined
   const [, node = '', started = '', type = '', id = '', user = ''] = match
   return { node, type, id, user, startedAtMs: Number.parseInt(started, 16) * 1000 }

@@ -24,7 +24,7 @@ export function createVolumes(api: Api): Volumes {
         availableBytes: avail,
       })),
 
-    upload: async ({ node, storage, filename, bytes }) => {
+    upload: async ({ node, storage, filename, bytes, secrets = [] }) => {
       // Proxmox would store another name than this one, and we would never find the file again.
       if (!/^[A-Za-z0-9_.-]{1,251}\.iso$/.test(filename)) {
         const subject = { spec: calls.upload, path: { node, storage } }
@@ -35,7 +35,7 @@ export function createVolumes(api: Api): Volumes {
           `file name ${filename} is not its own`,
         )
       }
-      return api.upload({ node, storage }, { name: filename, bytes })
+      return api.upload({ node, storage }, { name: filename, bytes }, secrets)
     },
 
     deleteVolume: ({ node, storage, volume }) => api.deleteVolume({ node, storage, volume }),

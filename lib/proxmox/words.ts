@@ -14,11 +14,15 @@ export type Where = {
  */
 export function readWords(text: string, where: Where = {}): Reading {
   const { status } = where
-  if (status === undefined || status === 500) return readText(text.trim(), where)
-  if (status === 403) return readForbidden(text.trim())
+  const words = text.slice(0, LONGEST).trim()
+  if (status === undefined || status === 500) return readText(words, where)
+  if (status === 403) return readForbidden(words)
   if (status === 400) return readDetail(where)
   return { code: byStatus[status] ?? 'Unknown' }
 }
+
+/** Far longer than anything that Proxmox says. Each wrapping takes a few letters off, so this bounds how many there can be. */
+const LONGEST = 4096
 
 // AnyEvent::HTTP's 59x, which pveproxy passes on (595: not connected, so not run; the others: who knows),
 // the refusals of pve-http-server AnyEvent.pm, and the gateways someone may have put in front.
@@ -54,7 +58,7 @@ function readDetail({ detail = {} }: Where): Reading {
   const texts = Object.values(detail)
   if (texts.length === 0) return { code: 'Unknown' }
   for (const text of texts) {
-    const reading = readText(text.trim(), {})
+    const reading = readWords(text)
     if (reading.code !== 'Unknown') return reading
   }
   return { code: 'Rejected' }

@@ -333,7 +333,9 @@ describe('provider: interfaces', () => {
     expect(await rejection(asked({ error }))).toMatchObject({
       code: 'AgentError',
       vmid: 101,
-      message: expect.stringContaining('CommandNotFound'),
+      message: expect.stringMatching(
+        /: the agent says: Command guest-network-get-interfaces has been disabled$/,
+      ),
     })
   })
 
