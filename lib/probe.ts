@@ -8,6 +8,8 @@ export type ProbeTarget = {
   url: string
   credentials?: { username: string; password: string }
   signal: AbortSignal
+  /** For the whole look, however slowly the other side goes on talking. */
+  timeoutMs?: number
 }
 
 /** `answers`: it works; `refuses`: it is a proxy and turns us away; `silent`: not (yet). `detail` is for people and holds no secret. */
@@ -24,7 +26,7 @@ const REFUSALS = new Set([401, 403, 407])
 
 /** Looks through a proxy as its users will. Never throws: a proxy that cannot be reached is an answer too. */
 export const probe: Probe = {
-  http: ({ host, port, url, credentials, signal }) =>
+  http: ({ host, port, url, credentials, signal, timeoutMs = TIMEOUT_MS }) =>
     new Promise((resolve) => {
       const headers: Record<string, string> = { host: new URL(url).host, connection: 'close' }
       if (credentials) {
@@ -32,28 +34,34 @@ export const probe: Probe = {
         headers['proxy-authorization'] = `Basic ${pair}`
       }
       const sent = request(
-        { host, port, path: url, method: 'GET', headers, agent: false, timeout: TIMEOUT_MS, signal },
+        { host, port, path: url, method: 'GET', headers, agent: false, signal },
         (answer) => {
+          clearTimeout(timer)
           answer.destroy()
           const status = answer.statusCode ?? 0
           const kind = REFUSALS.has(status) ? 'refuses' : status < 500 ? 'answers' : 'silent'
           resolve({ kind, detail: `status ${status} for ${url}` })
         },
       )
-      sent.on('timeout', () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
-      sent.on('error', (error) => resolve({ kind: 'silent', detail: error.message }))
+      // Not a time-out of the socket, which each byte would begin anew: a header a letter at a time, "100 Continue" for ever.
+      const late = () => sent.destroy(new Error(`no answer within ${timeoutMs / 1000} s`))
+      const timer = setTimeout(late, timeoutMs)
+      sent.on('error', (error) => {
+        clearTimeout(timer)
+        resolve({ kind: 'silent', detail: error.message })
+      })
       sent.end()
     }),
 
-  tcp: ({ host, port, signal }) =>
+  tcp: ({ host, port, signal, timeoutMs = TIMEOUT_MS }) =>
     new Promise((resolve) => {
-      const socket = connect({ host, port, signal, timeout: TIMEOUT_MS })
+      const socket = connect({ host, port, signal, timeout: timeoutMs })
       const end = (kind: ProbeResult['kind'], detail: string) => {
         socket.destroy()
         resolve({ kind, detail })
       }
       socket.on('connect', () => end('answers', 'accepts connections'))
-      socket.on('timeout', () => end('silent', `no connection within ${TIMEOUT_MS / 1000} s`))
+      socket.on('timeout', () => end('silent', `no connection within ${timeoutMs / 1000} s`))
       socket.on('error', (error) => end('silent', error.message))
     }),
 }

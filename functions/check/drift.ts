@@ -125,7 +125,9 @@ function judgeAnswer(
   const { place, address = '', endpoint = '' } = row
   // A guest without any address is about to get one, or silent, which shows by itself.
   if (addresses?.length && !addresses.includes(address)) {
-    const text = `VM ${place.vmid} is at ${addresses.join(', ')}, no longer at ${address}: it is looked at anew`
+    // The guest may list them by the thousand.
+    const found = `${addresses.slice(0, 3).join(', ')}${addresses.length > 3 ? ', …' : ''}`
+    const text = `VM ${place.vmid} is at ${found}, no longer at ${address}: it is looked at anew`
     return { state: 'drifted', finding: say.warn('AddressChanged', text), reaction: 'start', silentRounds: 0 }
   }
   if (!probe || probe.kind === 'answers') return { state: 'fine', silentRounds: 0 }
