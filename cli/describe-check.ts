@@ -1,5 +1,6 @@
 import type { Counts, Finding, ProxyCounts, Round } from '../functions/check/event.ts'
 import { columns } from './table.ts'
+import { visible } from './visible.ts'
 
 /** A round for a person: a line for each thing that was looked at, those that are well in one, then what to type. */
 export function describeRound({ reports, summary }: Round, { all }: { all: boolean }): string {
@@ -67,7 +68,7 @@ function todo(findings: readonly Finding[]): string[] {
   if (open.length === 0) return []
   const lines = [...open]
     .sort((a, b) => Number(a.level === 'warning') - Number(b.level === 'warning'))
-    .map((one) => `  ${titleOf(one)}: ${one.code}\n    ${one.line}`)
+    .map((one) => `  ${visible(titleOf(one))}: ${one.code}\n    ${visible(one.line ?? '')}`)
   return [['to type:', ...lines].join('\n')]
 }
 

@@ -1,6 +1,7 @@
 import type { Report, Reported } from '../functions/gc/event.ts'
 import { duration } from './format.ts'
 import { columns } from './table.ts'
+import { visible } from './visible.ts'
 
 /** A run of gc for a person: what it looked at, what is done, what waits, what to type. */
 export function describeGc(report: Report): string {
@@ -22,16 +23,16 @@ export function describeGc(report: Report): string {
     ),
     block(
       dryRun ? 'seen for the first time, to be noted by a run:' : 'seen for the first time, noted:',
-      noted.map(subjectText),
+      noted.map((key) => visible(subjectText(key))),
     ),
     block(
       'known, and waiting:',
-      waiting.map(({ key, since, why }) => `${subjectText(key)}, for ${age(since)}: ${why}`),
+      waiting.map(({ key, since, why }) => visible(`${subjectText(key)}, for ${age(since)}: ${why}`)),
     ),
     block('not looked at:', skippedLines(skipped)),
     block(
       'to type:',
-      warnings.map(({ code, text, hint }) => `${code}: ${text}\n  ${hint}`),
+      warnings.map(({ code, text, hint }) => `${code}: ${visible(text)}\n  ${visible(hint)}`),
     ),
   ]
   const left = Object.entries(leftOff).map(([what, count]) => `${count} more ${what} had no room`)
@@ -49,7 +50,7 @@ const block = (title: string, lines: readonly string[]): string[] =>
 function skippedLines(skipped: Report['skipped']): string[] {
   const alike = Map.groupBy(
     skipped,
-    ({ reason, hint = '' }) => `${reason}${hint === '' ? '' : `\n  ${hint}`}`,
+    ({ reason, hint = '' }) => `${visible(reason)}${hint === '' ? '' : `\n  ${visible(hint)}`}`,
   )
   return [...alike].map(([text, places]) => {
     const where = places.map(({ cluster, node, storage }) =>

@@ -1,5 +1,6 @@
 import type { Row } from '../lib/record.ts'
 import { duration, instant } from './format.ts'
+import { visible } from './visible.ts'
 
 /** A row for a person: what matters first, one line each. */
 export function describeRow(row: Row, now: number): string {
@@ -32,10 +33,12 @@ export function describeRow(row: Row, now: number): string {
     ['', problem && `${problem.times} times since ${instant(problem.firstAt)}`],
     ['hint', problem?.hint],
   ]
-  const told = lines.filter(([, value]) => value !== undefined)
+  const told = lines.flatMap(([label, value]) =>
+    value === undefined ? [] : [[label, visible(value)] as const],
+  )
   const history = row.timeline.map(
     ({ step, at, ms, outcome }) =>
-      `  ${instant(at)} ${step.padEnd(10)} ${duration(ms).padStart(8)}  ${outcome}`,
+      `  ${instant(at)} ${step.padEnd(10)} ${duration(ms).padStart(8)}  ${visible(outcome)}`,
   )
   return [
     ...told.map(([label, value]) => `${label.padEnd(11)} ${value}`),

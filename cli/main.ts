@@ -1,5 +1,6 @@
 import yargs from 'yargs'
 import { ConfigError } from '../lib/config.ts'
+import { escapeControls } from '../lib/escape-controls.ts'
 import { FolderInUse } from '../local/lock.ts'
 import { checkCommand } from './commands/check.ts'
 import { deleteCommand } from './commands/delete.ts'
@@ -22,8 +23,9 @@ import { Unmet, UsageError } from './usage.ts'
 export async function main(argv: string[], env: NodeJS.ProcessEnv): Promise<number> {
   const context: Context = {
     env: { ...env },
-    out: (line) => void process.stdout.write(`${line}\n`),
-    err: (line) => void process.stderr.write(`${line}\n`),
+    // Whatever is shown may hold what others wrote, and a terminal obeys it.
+    out: (line) => void process.stdout.write(`${escapeControls(line)}\n`),
+    err: (line) => void process.stderr.write(`${escapeControls(line)}\n`),
     isTTY: isLive(env),
   }
   // A reader that has seen enough (`egress list | head`) is no error.

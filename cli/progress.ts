@@ -2,6 +2,7 @@ import { Listr, PRESET_TIMER } from 'listr2'
 import { CREATE_STEPS, DELETE_STEPS, type Row } from '../lib/record.ts'
 import type { End } from './follow.ts'
 import { duration } from './format.ts'
+import { visible } from './visible.ts'
 
 /** What is being waited for, as a person reads it step by step. */
 const words: Record<string, string> = {
@@ -57,7 +58,7 @@ async function inLines(
   })
 }
 
-const line = (step: string, text: string) => `  ${step.padEnd(10)} ${text}`
+const line = (step: string, text: string) => `  ${step.padEnd(10)} ${visible(text)}`
 
 async function onTerminal(
   direction: Direction,
@@ -85,11 +86,11 @@ async function onTerminal(
       // A row at rest has yet to be taken up, or has come to its end, which opens every gate.
       const at = row.step === undefined ? 0 : Math.max(steps.indexOf(row.step), 0)
       for (const gate of gates.slice(0, at)) gate.resolve()
-      if (current && row.problem) current.output = `${row.problem.code}: ${row.problem.reason}`
+      if (current && row.problem) current.output = visible(`${row.problem.code}: ${row.problem.reason}`)
     })
     for (const gate of gates) {
       if (end.kind === 'met') gate.resolve()
-      else gate.reject(new Error(end.reason))
+      else gate.reject(new Error(visible(end.reason)))
     }
     return end
   } finally {

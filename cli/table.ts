@@ -1,4 +1,5 @@
 import Table from 'cli-table3'
+import { visible } from './visible.ts'
 
 /** Columns without lines, as a shell's own tools print them. */
 export function columns(head: string[], rows: string[][]): string {
@@ -7,7 +8,8 @@ export function columns(head: string[], rows: string[][]): string {
     style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 },
     chars: noLines,
   })
-  grid.push(...rows)
+  // A line feed within a cell would pass for a row.
+  grid.push(...rows.map((cells) => cells.map((cell) => visible(cell))))
   return grid
     .toString()
     .split('\n')

@@ -2,6 +2,7 @@ import type { CommandModule } from 'yargs'
 import { connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { openSubscription, readQueue } from '../outcome-events.ts'
+import { visible } from '../visible.ts'
 
 /** `egress events`: what the installation tells the world. */
 export const eventsCommand = ({ env, out, err }: Context) =>
@@ -69,5 +70,5 @@ function line({ type, uid, ...event }: Record<string, unknown>): string {
   const details = Object.entries(rest).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}=${value}`],
   )
-  return `${new Date().toISOString()} ${String(type).padEnd(13)} ${uid} ${details.join(' ')}`
+  return visible(`${new Date().toISOString()} ${String(type).padEnd(13)} ${uid} ${details.join(' ')}`)
 }

@@ -8,6 +8,7 @@ import { instant } from '../format.ts'
 import { readRow } from '../rows.ts'
 import { untilSignal } from '../signals.ts'
 import { Unmet } from '../usage.ts'
+import { visible } from '../visible.ts'
 
 /** `egress get`: all that is known of one proxy. */
 export const getCommand = ({ env, out }: Context) =>
@@ -81,5 +82,5 @@ function changeText(row: Row): string {
     endpoint,
     problem && `${problem.code}: ${problem.reason}`,
   ]
-  return told.filter((part) => part !== undefined).join('  ')
+  return visible(told.filter((part) => part !== undefined).join('  '))
 }
