@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { SendMessageCommand } from '@aws-sdk/client-sqs'
-import type { Side } from '../lib/record.ts'
+import { type Side, UnreadableRow } from '../lib/record.ts'
 import { type Remedy, redriveOf } from '../lib/redrive.ts'
 import type { Connection } from './connection.ts'
 import type { Judged, LetterDesk } from './letter-desk.ts'
@@ -56,6 +56,7 @@ export function createRedrive(connection: Connection, desk: LetterDesk, tell: (r
     async row(uid: string): Promise<boolean> {
       if (sent.has(uid)) return true
       const row = (await readStandings(connection.rows, connection.place('table'), [uid])).get(uid)
+      if (row instanceof UnreadableRow) throw row
       const remedy = row && redriveOf(row)
       if (remedy) await resume(remedy)
       return remedy !== undefined

@@ -8,7 +8,8 @@ import {
 } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
 import { Claim } from '../lib/claims.ts'
-import { Phase, Row } from '../lib/record.ts'
+import { readRows } from '../lib/listing.ts'
+import { Phase, Row, readStored, UnreadableRow } from '../lib/record.ts'
 import { Standing } from '../lib/redrive.ts'
 
 export type Phases = readonly (typeof Phase.options)[number][]
@@ -21,20 +22,47 @@ export async function readRow(
   uid: string,
 ): Promise<Row | undefined> {
   const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
-  return Item?.phase === undefined ? undefined : Row.parse(Item)
+  return Item?.phase === undefined ? undefined : readStored(Row, Item)
 }
 
-/** All rows in these phases, oldest first. From an index: a change of the last second may be missing. */
+/** The same for one who shows something else as well; undefined also when it cannot be read. */
+export async function readableRow(
+  client: DynamoDBDocumentClient,
+  table: string,
+  uid: string,
+): Promise<Row | undefined> {
+  try {
+    return await readRow(client, table, uid)
+  } catch (error) {
+    if (error instanceof UnreadableRow) return undefined
+    throw error
+  }
+}
+
+/**
+ * All rows in these phases, oldest first. From an index: a change of the last second may be missing.
+ * @throws {UnreadableRow} unless somebody is told of such rows, who then gets the others
+ */
 export async function listRows(
   client: DynamoDBDocumentClient,
   table: string,
   phases: Phases,
+  onUnreadable: (error: UnreadableRow) => void = rethrow,
 ): Promise<Row[]> {
-  const lists = await Promise.all(phases.map((phase) => rowsInPhase(client, table, phase)))
+  const lists = await Promise.all(phases.map((phase) => rowsInPhase(client, table, phase, onUnreadable)))
   return lists.flat().sort((a, b) => a.createdAt - b.createdAt)
 }
 
-async function rowsInPhase(client: DynamoDBDocumentClient, table: string, phase: string): Promise<Row[]> {
+function rethrow(error: UnreadableRow): never {
+  throw error
+}
+
+async function rowsInPhase(
+  client: DynamoDBDocumentClient,
+  table: string,
+  phase: string,
+  onUnreadable: (error: UnreadableRow) => void,
+): Promise<Row[]> {
   const rows: Row[] = []
   let ExclusiveStartKey: Record<string, unknown> | undefined
   do {
@@ -48,19 +76,19 @@ async function rowsInPhase(client: DynamoDBDocumentClient, table: string, phase:
         ExclusiveStartKey,
       }),
     )
-    rows.push(...(page.Items ?? []).map((item) => Row.parse(item)))
+    rows.push(...readRows(page.Items ?? [], onUnreadable))
     ExclusiveStartKey = page.LastEvaluatedKey
   } while (ExclusiveStartKey)
   return rows
 }
 
-/** How the rows of these uids stand now, read consistently; uids without a row are left out. */
+/** How the rows of these uids stand now, read consistently; uids without a row are left out, rows of another shape named. */
 export async function readStandings(
   client: DynamoDBDocumentClient,
   table: string,
   uids: readonly string[],
-): Promise<Map<string, Standing>> {
-  const standings = new Map<string, Standing>()
+): Promise<Map<string, Standing | UnreadableRow>> {
+  const standings = new Map<string, Standing | UnreadableRow>()
   const names = Object.keys(Standing.shape)
   const wanted = [...new Set(uids)]
   for (let from = 0; from < wanted.length; from += BATCH) {
@@ -80,12 +108,21 @@ export async function readStandings(
       )
       for (const item of Responses?.[table] ?? []) {
         // An item without a phase is a key that no event was ever judged on.
-        if (item.phase !== undefined) standings.set(String(item.uid), Standing.parse(item))
+        if (item.phase !== undefined) standings.set(String(item.uid), standingOf(item))
       }
       Keys = UnprocessedKeys?.[table]?.Keys
     }
   }
   return standings
+}
+
+function standingOf(item: Record<string, unknown>): Standing | UnreadableRow {
+  try {
+    return readStored(Standing, item)
+  } catch (error) {
+    if (error instanceof UnreadableRow) return error
+    throw error
+  }
 }
 
 /** DynamoDB hands out at most so many items at once. */
@@ -100,7 +137,7 @@ export async function readLeased(
   const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
   if (Item?.phase === undefined) return undefined
   const { lease } = Leased.parse(Item)
-  return { row: Row.parse(Item), ...(lease && { lease }) }
+  return { row: readStored(Row, Item), ...(lease && { lease }) }
 }
 
 const Leased = z.object({ lease: z.object({ until: z.number() }).optional() })

@@ -8,6 +8,7 @@ export const FailureCode = z.enum([
   // of a message
   'InvalidEvent',
   'GenerationReused',
+  'RowUnreadable',
   // of a life cycle
   'AddressTaken',
   'AgentNeverUp',

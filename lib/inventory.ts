@@ -1,7 +1,7 @@
 import { type DynamoDBDocumentClient, GetCommand, paginateScan } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
 import { Claim } from './claims.ts'
-import { Row } from './record.ts'
+import { Row, readStored } from './record.ts'
 import { SUSPECTS, Suspect } from './suspects.ts'
 
 /** What is needed of a row to tell what in the world it accounts for, and whether it stands still. */
@@ -66,7 +66,7 @@ export function createInventory(options: {
       )
       const rows: RowSummary[] = []
       for await (const { Items: items = [] } of pages) {
-        for (const item of items) rows.push(RowSummary.parse(item))
+        for (const item of items) rows.push(readStored(RowSummary, item))
       }
       return rows
     },
@@ -96,7 +96,7 @@ export function createInventory(options: {
           ...projection(rowPaths),
         }),
       )
-      return item?.phase === undefined ? undefined : RowSummary.parse(item)
+      return item?.phase === undefined ? undefined : readStored(RowSummary, item)
     },
   }
 }

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { type DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb'
 import { conditional, type Item } from './conditional.ts'
-import { type BlankRow, Row } from './record.ts'
+import { type BlankRow, Row, readStored, UnreadableRow } from './record.ts'
 
 /** Events may create a row; a message that names a turn acts only on a row that has not gone past it. */
 export type Demand = { kind: 'event' } | { kind: 'turn'; turn: number }
 
 export type Taken = { kind: 'taken'; row: Row | BlankRow; token: string }
+/** The lease is ours, and nothing can be done with what it is on. */
+export type Unreadable = { kind: 'unreadable'; turn: number; token: string; reason: string }
 export type NotTaken = { kind: 'no-row' } | { kind: 'stale' } | { kind: 'held'; until: number; turn: number }
 
 /** The row was saved by another since we took it. `winner` is what stands there now. */
@@ -21,7 +23,7 @@ export class LostRace extends Error {
 
 export type Ledger = {
   /** Takes the lease and reads the row, in one write; a second one when the holder's lease has expired. */
-  take(uid: string, demand: Demand): Promise<Taken | NotTaken>
+  take(uid: string, demand: Demand): Promise<Taken | Unreadable | NotTaken>
   /** Writes the row and lets go of the lease, in one write. @throws {LostRace} */
   save(row: Row, token: string): Promise<void>
   /** Lets go of the lease; nothing when another has taken it over meanwhile. */
@@ -96,10 +98,10 @@ export function createLedger(options: {
     winner: Item | undefined,
     demand: Demand,
     token: string,
-  ): Taken | NotTaken | { kind: 'dead'; token: string } | { kind: 'free' } {
+  ): Taken | Unreadable | NotTaken | { kind: 'dead'; token: string } | { kind: 'free' } {
     if (!winner) return demand.kind === 'turn' ? { kind: 'no-row' } : { kind: 'free' }
     const lease = leaseOf(winner)
-    if (lease?.token === token) return { kind: 'taken', row: rowOf(winner), token }
+    if (lease?.token === token) return takenAs(winner, token)
     const turn = Number(winner.turn)
     if (demand.kind === 'turn' && turn > demand.turn) return { kind: 'stale' }
     if (!lease) return { kind: 'free' }
@@ -112,13 +114,13 @@ export function createLedger(options: {
     async take(uid, demand) {
       const token = newToken()
       const first = await tryTake(uid, demand, token)
-      if (first.done) return { kind: 'taken', row: rowOf(first.result.Attributes), token }
+      if (first.done) return takenAs(first.result.Attributes, token)
       const verdict = judge(first.winner, demand, token)
       if (verdict.kind === 'free')
         return { kind: 'held', until: now(), turn: Number(first.winner?.turn ?? 0) }
       if (verdict.kind !== 'dead') return verdict
       const second = await tryTake(uid, demand, token, verdict.token)
-      if (second.done) return { kind: 'taken', row: rowOf(second.result.Attributes), token }
+      if (second.done) return takenAs(second.result.Attributes, token)
       const last = judge(second.winner, demand, token)
       // Someone else was quicker to take over, or it was let go of meanwhile: the queue brings us back.
       return last.kind === 'dead' || last.kind === 'free' ? { kind: 'held', until: now(), turn: 0 } : last
@@ -172,9 +174,19 @@ function leaseOf(item: Item): { token: string; until: number } | undefined {
   return item.lease as { token: string; until: number } | undefined
 }
 
-/** Reads a stored item. A row without a phase is new: only its key was ever written. */
+/** A row that is ours for now, if it can be read. */
+export function takenAs(item: Item | undefined, token: string): Taken | Unreadable {
+  try {
+    return { kind: 'taken', row: rowOf(item), token }
+  } catch (error) {
+    if (!(error instanceof UnreadableRow)) throw error
+    return { kind: 'unreadable', turn: Number(item?.turn), token, reason: error.message }
+  }
+}
+
+/** Reads a stored item. A row without a phase is new: only its key was ever written. @throws {UnreadableRow} */
 export function rowOf(item: Item | undefined): Row | BlankRow {
-  if (item?.phase !== undefined) return Row.parse(item)
+  if (item?.phase !== undefined) return readStored(Row, item)
   return {
     uid: String(item?.uid),
     turn: Number(item?.turn ?? 0),

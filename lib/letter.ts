@@ -1,6 +1,6 @@
 import type { Message } from '@aws-sdk/client-sqs'
 import * as z from 'zod'
-import { Continue, Resume } from './events.ts'
+import { Continue, Resume, RowKey } from './events.ts'
 import type { Side } from './record.ts'
 import { Uid } from './spec.ts'
 
@@ -61,8 +61,9 @@ export function readLetter(side: Side, message: Message): Letter {
   const { code = UNDELIVERED, step, failedAt } = attributes
   const document = jsonOf(body)
   const ours = Ours.safeParse(document).data
-  const uid = attributes.uid ?? ours?.uid ?? uidIn(document)
-  const turn = attributes.turn === undefined ? ours?.turn : Number(attributes.turn)
+  // Anyone who may send to the queue may write attributes, and rows are looked up by this one.
+  const uid = RowKey.safeParse(attributes.uid).data ?? ours?.uid ?? uidIn(document)
+  const turn = attributes.turn === undefined ? ours?.turn : Number(attributes.turn || Number.NaN)
   const died = failedAt === undefined ? Number.NaN : Date.parse(failedAt)
   return {
     side,
@@ -79,7 +80,7 @@ export function readLetter(side: Side, message: Message): Letter {
         : problemIn(attributes.problem),
     attributes,
     ...(uid === undefined ? {} : { uid }),
-    ...(turn === undefined || Number.isNaN(turn) ? {} : { turn }),
+    ...(turn === undefined || !Number.isSafeInteger(turn) ? {} : { turn }),
     ...(step === undefined ? {} : { step }),
   }
 }

@@ -1,5 +1,5 @@
 import { type DynamoDBDocumentClient, GetCommand, paginateQuery, QueryCommand } from '@aws-sdk/lib-dynamodb'
-import { type Phase, Row } from './record.ts'
+import { type Phase, Row, readStored, UnreadableRow } from './record.ts'
 
 /** How many rows are placed on a node, by index: a moment behind the truth, which is good enough for spreading. */
 export const countOn =
@@ -24,9 +24,12 @@ export const countOn =
     return count
   }
 
-/** The rows of a phase, by index and page by page: a row that changed a moment ago may show as it was. */
+/**
+ * The rows of a phase, by index and page by page: a row that changed a moment ago may show as it was. One that cannot be read
+ * keeps no other from being seen.
+ */
 export const rowsInPhase =
-  (client: DynamoDBDocumentClient, table: string) =>
+  (client: DynamoDBDocumentClient, table: string, onUnreadable: (error: UnreadableRow) => void) =>
   async (phase: Phase): Promise<Row[]> => {
     const pages = paginateQuery(
       { client },
@@ -39,9 +42,25 @@ export const rowsInPhase =
       },
     )
     const rows: Row[] = []
-    for await (const { Items: items = [] } of pages) rows.push(...items.map((item) => Row.parse(item)))
+    for await (const { Items: items = [] } of pages) rows.push(...readRows(items, onUnreadable))
     return rows
   }
+
+/** Those of the items that can be read; of each of the others, what is wrong with it. */
+export function readRows(
+  items: readonly Record<string, unknown>[],
+  onUnreadable: (error: UnreadableRow) => void,
+): Row[] {
+  return items.flatMap((item) => {
+    try {
+      return [readStored(Row, item)]
+    } catch (error) {
+      if (!(error instanceof UnreadableRow)) throw error
+      onUnreadable(error)
+      return []
+    }
+  })
+}
 
 /** One row as it stands now; undefined when no event about it was ever judged. */
 export const rowNow =
@@ -49,7 +68,7 @@ export const rowNow =
   async (uid: string): Promise<Row | undefined> => {
     const get = new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true })
     const { Item: item } = await client.send(get)
-    return item?.phase === undefined ? undefined : Row.parse(item)
+    return item?.phase === undefined ? undefined : readStored(Row, item)
   }
 
 /** VMIDs of a cluster that are claimed, by whomever. */

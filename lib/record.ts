@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { FailureCode } from './failure.ts'
 import { FullSpec, ProxyName, Uid } from './spec.ts'
+import { complaintLine, parseWith } from './wanted.ts'
 
 /** Epoch milliseconds. */
 const Instant = z.number()
@@ -112,6 +113,23 @@ export const Row = z.object({
   purgeAt: z.number().optional(),
 })
 export type Row = z.infer<typeof Row>
+
+/** A stored row of another shape than ours: changed by hand, or written by a version that knows more. */
+export class UnreadableRow extends Error {
+  override readonly name = 'UnreadableRow'
+  readonly uid: string
+  constructor(uid: string, complaints: string[]) {
+    super(`the row ${uid} cannot be read: ${complaints.slice(0, 5).join('; ')}`)
+    this.uid = uid
+  }
+}
+
+/** Reads a stored item as a row, or as the part of one that `schema` asks for. @throws {UnreadableRow} naming the fields */
+export function readStored<T>(schema: z.ZodType<T>, item: Record<string, unknown>): T {
+  const parsed = parseWith(schema, item)
+  if ('value' in parsed) return parsed.value
+  throw new UnreadableRow(String(item.uid), parsed.complaints.map(complaintLine))
+}
 
 /** What a taken row may still be: only the key, when no event was ever judged on it. */
 export type BlankRow = {

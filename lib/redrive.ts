@@ -1,6 +1,6 @@
 import type { Resume } from './events.ts'
 import type { Letter } from './letter.ts'
-import { Row, type Side, sideOf } from './record.ts'
+import { Row, type Side, sideOf, UnreadableRow } from './record.ts'
 
 /** The part of a row that says what its letters are worth. */
 export const Standing = Row.pick({
@@ -27,11 +27,12 @@ export type Remedy =
 /** A redrive acts on a failed row, never on what a letter says of it; a message that was lost on the way becomes a kick. */
 export function remedyFor(
   letter: Pick<Letter, 'kind' | 'side' | 'turn'>,
-  row: Standing | undefined,
+  row: Standing | UnreadableRow | undefined,
   { now, stallMs }: { now: number; stallMs: number },
 ): Remedy {
   if (letter.kind === 'event') return { kind: 'again', side: letter.side }
   if (!row) return { kind: 'overtaken', why: 'there is no row of it any more' }
+  if (row instanceof UnreadableRow) return { kind: 'pending', why: row.message }
   if ((letter.turn ?? 0) > row.turn) return { kind: 'pending', why: `its row is at turn ${row.turn} only` }
   const redrive = redriveOf(row)
   if (redrive) return redrive

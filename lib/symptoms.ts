@@ -102,6 +102,13 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       `(${console(clues)}, \`cat /etc/machine-id\`), since the template was started before it became one, or do two DHCP servers answer on ${clues.bridge}? ` +
       `Mend that and publish the proxy with a higher generation; where the other VM has another address by now, ${redrive(clues).replace('then ', '')}`,
   },
+  RowUnreadable: {
+    symptom:
+      'the row of a proxy is not as this version writes one: a newer version wrote it, or somebody changed it by hand',
+    hint: ({ uid }) =>
+      `deploy the version that wrote it again; or look at the item \`${uid}\` of the table of proxies ` +
+      `(\`aws dynamodb get-item --table-name <table> --key '{"uid":{"S":"${uid}"}}'\`) and put right the fields that are named, then \`egress dlq redrive ${uid}\``,
+  },
   AgentNeverUp: {
     symptom: 'the VM runs, and its guest agent does not tell an address',
     hint: (clues) =>

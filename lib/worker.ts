@@ -1,7 +1,7 @@
 import { heldSeconds, redeliverySeconds } from './backoff.ts'
 import { type Continue, InvalidEvent, type Resume } from './events.ts'
 import { asFailing, type FailureCode } from './failure.ts'
-import { type Ledger, LostRace } from './ledger.ts'
+import { type Ledger, LostRace, type Unreadable } from './ledger.ts'
 import type { Invocation } from './life-cycle.ts'
 import { type Measure, type Measurement, measured } from './metrics.ts'
 import type { Delivery, Queues } from './queue.ts'
@@ -58,6 +58,8 @@ export type WorkerOptions<E extends Event> = {
 
 /** So many expired leases taken over in a row mean that the message kills whoever reads it. */
 export const CRASHING_AFTER = 10
+/** So often a message is shown to a version that cannot read its row: doubling from 1 s, some six to nine minutes. */
+export const UNREADABLE_RECEIVES = 10
 /** A message may overtake its sender's save by milliseconds, and the queue counts in seconds. */
 const OVERTAKEN = { tries: 10, pauseMs: 25 }
 
@@ -101,6 +103,7 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
         measurements,
       }
     }
+    if (taken.kind === 'unreadable') return unreadable(taken, uid, delivery)
     if (taken.kind !== 'taken')
       return { uid, outcome: 'acknowledge', reason: taken.kind, verdict: acknowledge }
     const about = {
@@ -122,6 +125,24 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
       ]
       return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds }, measurements }
     }
+  }
+
+  /**
+   * A row that this version cannot read. It is left as it is. The version that can may be just on its way here, so the message
+   * is shown again for some minutes before it becomes a dead letter.
+   */
+  async function unreadable(
+    { turn, token, reason }: Unreadable,
+    uid: string,
+    delivery: Delivery,
+  ): Promise<Decided> {
+    const code = 'RowUnreadable'
+    const isLast = delivery.receiveCount >= UNREADABLE_RECEIVES
+    if (isLast) await bury(delivery, code, { reason }, { uid, turn })
+    await ledger.release(uid, token)
+    if (isLast) return { uid, turn, outcome: 'dead letter', code, reason, verdict: acknowledge }
+    const seconds = redeliverySeconds('Unexpected', delivery.receiveCount, random)
+    return { uid, turn, outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
   }
 
   /** A message whose row is ours for now. */
@@ -194,7 +215,7 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     { reason, hint }: { reason: string; hint?: string },
     row?: { uid: string; turn: number },
   ) {
-    const about = row ? { uid: row.uid, turn: row.turn } : {}
+    const about = row ? { uid: row.uid, ...(Number.isNaN(row.turn) ? {} : { turn: row.turn }) } : {}
     const advice = hint ?? options.hint?.({ code, message: reason }, about)
     const problem = { reason, ...(advice === undefined ? {} : { hint: advice }) }
     return queues.bury(side, delivery.body, {

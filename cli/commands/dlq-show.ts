@@ -1,10 +1,11 @@
 import type { CommandModule } from 'yargs'
+import { escapeControls } from '../../lib/escape-controls.ts'
 import { isMeant } from '../../lib/letter.ts'
 import { connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { describeLetter } from '../describe-letter.ts'
 import { type Judged, openLetterDesk } from '../letter-desk.ts'
-import { readRow } from '../rows.ts'
+import { readableRow } from '../rows.ts'
 import { Unmet, UsageError } from '../usage.ts'
 
 type Flags = { data: string; id: string; raw: boolean; json: boolean }
@@ -40,7 +41,9 @@ export const showLetterCommand = (context: Context) =>
         if (args.raw) {
           if (found.length > 1)
             throw new UsageError(`${found.length} letters are of ${args.id}; say which: ${ids(found)}`)
-          process.stdout.write(first.letter.body)
+          // To the letter for a file, and for a screen as JSON may say it as well.
+          const { body } = first.letter
+          process.stdout.write(process.stdout.isTTY ? escapeControls(body) : body)
           return
         }
         found.sort((a, b) => a.letter.diedAt - b.letter.diedAt)
@@ -48,7 +51,7 @@ export const showLetterCommand = (context: Context) =>
         const uids = new Set(found.flatMap(({ letter: { uid } }) => (uid === undefined ? [] : [uid])))
         const rows = new Map(
           await Promise.all(
-            [...uids].map(async (uid) => [uid, await readRow(connection.rows, table, uid)] as const),
+            [...uids].map(async (uid) => [uid, await readableRow(connection.rows, table, uid)] as const),
           ),
         )
         if (args.json) {

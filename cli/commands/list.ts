@@ -50,7 +50,9 @@ export const listCommand = ({ env, out, err }: Context) =>
         if (args.all && args.phase) throw new UsageError('--all and --phase exclude each other')
         const standing = allPhases.filter((phase) => args.all || phase !== 'Deleted')
         const phases: Phases = args.phase ?? standing
-        const all = await listRows(connection.rows, connection.place('table'), phases)
+        const all = await listRows(connection.rows, connection.place('table'), phases, (error) =>
+          err(error.message),
+        )
         const rows = all.filter((row) => isIn(row, args.zone) && bears(row, args.label ?? []))
         if (args.json) return out(JSON.stringify(rows, null, 2))
         if (rows.length === 0) return err('no proxies')

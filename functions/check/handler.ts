@@ -26,7 +26,7 @@ const ports: Ports = {
     return createProxmox({ ...rest, token: tokens ? { get: async () => tokens } : token, onCall: debug })
   },
   secrets,
-  rows: rowsInPhase(client, rows),
+  rows: rowsInPhase(client, rows, ({ uid, message }) => log.error({ uid, reason: message }, 'left out')),
   row: rowNow(client, rows),
   claimedVmids: claimedVmids(client, table),
   agents: createClaims({ client, table }),

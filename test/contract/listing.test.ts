@@ -24,9 +24,15 @@ describe('rows in their table', () => {
     for (const uid of uids) await put(proxies, aRow({ uid, phase: 'Ready', step: undefined, problem }))
     await put(proxies, aRow({ uid: 'other' }))
     await put(proxies, { uid: 'blank', turn: 0 })
-    const rows = await rowsInPhase(aws.tables, proxies)('Ready')
+    await put(proxies, { ...aRow({ uid: 'damaged', phase: 'Ready', step: undefined }), place: 'nowhere' })
+    const told: string[] = []
+    const ready = rowsInPhase(aws.tables, proxies, ({ message }) => void told.push(message))
+    const rows = await ready('Ready')
+    expect(told).toEqual(['the row damaged cannot be read: place: got "nowhere", wanted an object'])
     expect(rows.map(({ uid }) => uid).sort()).toEqual(uids)
-    expect(await rowsInPhase(aws.tables, proxies)('Failed')).toEqual([])
+    expect(
+      await rowsInPhase(aws.tables, proxies, ({ message }) => void told.push(message))('Failed'),
+    ).toEqual([])
     expect(await rowNow(aws.tables, proxies)('r07')).toMatchObject({ uid: 'r07', phase: 'Ready' })
     expect(await rowNow(aws.tables, proxies)('blank')).toBeUndefined()
     expect(await rowNow(aws.tables, proxies)('nobody')).toBeUndefined()

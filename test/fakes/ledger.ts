@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { type Demand, type Ledger, LostRace, type NotTaken, rowOf, type Taken } from '../../lib/ledger.ts'
+import {
+  type Demand,
+  type Ledger,
+  LostRace,
+  type NotTaken,
+  rowOf,
+  type Taken,
+  takenAs,
+  type Unreadable,
+} from '../../lib/ledger.ts'
 import type { Row } from '../../lib/record.ts'
 
 type Item = Record<string, unknown> & { lease?: { token: string; until: number } }
@@ -17,12 +26,14 @@ export function createMemoryLedger({
   rows(): Row[]
   /** As they are stored, lease and all. */
   items(): Item[]
+  /** Writes an item as it is, as another version does, or a person. */
+  put(item: Record<string, unknown> & { uid: string }): void
   /** Takes a row away, as nobody but a person does. */
   drop(uid: string): void
 } {
   const items = new Map<string, Item>()
 
-  function take(uid: string, demand: Demand): Taken | NotTaken {
+  function take(uid: string, demand: Demand): Taken | Unreadable | NotTaken {
     const item = items.get(uid)
     const token = randomUUID()
     if (demand.kind === 'turn' && !item) return { kind: 'no-row' }
@@ -34,7 +45,7 @@ export function createMemoryLedger({
       : {}
     const taken: Item = { turn: 0, ...item, ...overtaken, uid, lease: { token, until: now() + leaseMs } }
     items.set(uid, taken)
-    return { kind: 'taken', row: rowOf(structuredClone(taken)), token }
+    return takenAs(structuredClone(taken), token)
   }
 
   return {
@@ -57,6 +68,7 @@ export function createMemoryLedger({
       return row?.phase === undefined ? undefined : row
     },
     items: () => structuredClone([...items.values()]),
+    put: (item) => void items.set(item.uid, structuredClone(item)),
     drop: (uid) => void items.delete(uid),
     rows: () =>
       [...items.values()].flatMap((item) => {
