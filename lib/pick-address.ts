@@ -13,7 +13,8 @@ type Wanted = {
 
 const NEVER_GLOBAL = new Set(['loopback', 'linkLocal', 'multicast', 'unspecified', 'broadcast', 'reserved'])
 // Of IPv6 the other way round: many of its ranges are another way of writing an IPv4 address, the loopback one too.
-const GLOBAL_V6 = new Set(['unicast', 'uniqueLocal'])
+const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3')
+const TUNNELS = new Set(['6to4', 'teredo', 'reserved'])
 
 /** The first usable address on the interface with our MAC; a bridge inside the guest, or another's MAC, is nothing to us. */
 export function pickAddress(interfaces: readonly Told[], mac: string, wanted: Wanted): string | undefined {
@@ -48,5 +49,8 @@ function isUsable(text: string, ranges: readonly string[] | undefined): boolean 
   })
 }
 
-const isGlobal = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
-  address.kind() === 'ipv6' ? GLOBAL_V6.has(address.range()) : !NEVER_GLOBAL.has(address.range())
+function isGlobal(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  const range = address.range()
+  if (address instanceof ipaddr.IPv4) return !NEVER_GLOBAL.has(range)
+  return range === 'uniqueLocal' || (address.match(GLOBAL_V6) && !TUNNELS.has(range))
+}
