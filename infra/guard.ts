@@ -13,7 +13,7 @@ export type Serverless = {
   serviceDir: string
   classes: { Error: new (message: string) => Error }
   service: {
-    custom: { settings: Pick<Settings, 'configFile'> }
+    custom: { settings: Pick<Settings, 'configFile' | 'protect'> }
     functions: Record<
       string,
       { reservedConcurrency?: number; events?: { sqs?: { maximumConcurrency: number } }[] }
@@ -21,13 +21,14 @@ export type Serverless = {
   }
   getProvider(name: 'aws'): {
     getStage(): string
+    naming: { getStackName(): string }
     getAwsSdkV3Config(): Promise<ConstructorParameters<typeof SSMClient>[0]>
   }
 }
 
 /**
  * Stands before `deploy` and `remove`: a deployment that cannot work is refused with everything it lacks, and a removal that
- * would leave machines behind which nobody knows of.
+ * would leave machines behind which nobody knows of. What is protected is so against the console, too, which asks nobody here.
  */
 export default class Guard {
   readonly hooks: Record<string, () => Promise<void>>
@@ -39,7 +40,9 @@ export default class Guard {
     }
     this.hooks = {
       'before:deploy:deploy': async () => refuse(await missing(serverless)),
-      'before:remove:remove': async () => refuse(await left(serverless)),
+      'after:deploy:deploy': () => protectStack(serverless),
+      'before:remove:remove': async () =>
+        refuse([...stillProtected(serverless), ...(await left(serverless))]),
     }
   }
 }
@@ -74,7 +77,8 @@ async function account(serverless: Serverless): Promise<Account> {
       return found
     },
     async concurrency() {
-      const { client, GetAccountSettingsCommand } = lambda(clientConfig)
+      const { LambdaClient, GetAccountSettingsCommand } = ofTheTool('@aws-sdk/client-lambda')
+      const client = new LambdaClient(clientConfig)
       const answer = AccountSettings.parse(await client.send(new GetAccountSettingsCommand({})))
       return {
         limit: answer.AccountLimit.ConcurrentExecutions,
@@ -88,16 +92,44 @@ const AccountSettings = z.object({
   AccountLimit: z.object({ ConcurrentExecutions: z.int(), UnreservedConcurrentExecutions: z.int() }),
 })
 
-/** The deployment tool's own client: it brings the one with which it deploys. */
-function lambda(clientConfig: unknown) {
-  // Declared by what is used of it, since the package is osls's dependency and not ours.
-  const { LambdaClient, GetAccountSettingsCommand } = createRequire(import.meta.resolve('osls'))(
-    '@aws-sdk/client-lambda',
-  ) as {
-    LambdaClient: new (config: unknown) => { send(command: object): Promise<unknown> }
-    GetAccountSettingsCommand: new (input: object) => object
+type Client = new (config: unknown) => { send(command: object): Promise<unknown> }
+type Command = new (input: object) => object
+/** Declared by what is used of them, since the packages are osls's dependencies and not ours. */
+type Clients = {
+  '@aws-sdk/client-lambda': { LambdaClient: Client; GetAccountSettingsCommand: Command }
+  '@aws-sdk/client-cloudformation': {
+    CloudFormationClient: Client
+    UpdateTerminationProtectionCommand: Command
   }
-  return { client: new LambdaClient(clientConfig), GetAccountSettingsCommand }
+}
+
+/** The deployment tool's own clients: it brings those with which it deploys. */
+const ofTheTool = <P extends keyof Clients>(name: P): Clients[P] =>
+  createRequire(import.meta.resolve('osls'))(name)
+
+/** As the stage says now, so that it is taken away again by a deployment. */
+async function protectStack(serverless: Serverless): Promise<void> {
+  const aws = serverless.getProvider('aws')
+  const { CloudFormationClient, UpdateTerminationProtectionCommand } = ofTheTool(
+    '@aws-sdk/client-cloudformation',
+  )
+  const client = new CloudFormationClient(await aws.getAwsSdkV3Config())
+  await client.send(
+    new UpdateTerminationProtectionCommand({
+      StackName: aws.naming.getStackName(),
+      EnableTerminationProtection: serverless.service.custom.settings.protect,
+    }),
+  )
+}
+
+/** Said before anything is emptied: CloudFormation would refuse at the end. */
+function stillProtected(serverless: Serverless): string[] {
+  const stage = serverless.getProvider('aws').getStage()
+  return serverless.service.custom.settings.protect
+    ? [
+        `the stage is protected: write \`protect: false\` in infra/stages/${stage}.yml, deploy, and remove it then`,
+      ]
+    : []
 }
 
 async function left(serverless: Serverless): Promise<string[]> {

@@ -55,7 +55,7 @@ const Concurrency = z.strictObject({ create: Batches, delete: Batches }).prefaul
 /** What a deployment is given besides config/<stage>.yml: what only AWS needs to know, and no function reads. */
 export const Stage = z.strictObject({
   region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, wanted('a region such as eu-central-1')),
-  /** Tables cannot be deleted, not even together with the stack. */
+  /** Neither the tables nor the stack can be deleted, not even from the console. */
   protect: z.boolean().default(false),
   concurrency: Concurrency,
   logRetentionDays: z

@@ -18,9 +18,11 @@ let answers: Record<string, (input: Input) => { status?: number; body: object }>
 let asked: { operation: string; input: Record<string, unknown> }[]
 let server: Server
 let folder: string
+let protect: boolean
 
 beforeEach(async () => {
   asked = []
+  protect = false
   answers = {
     GetParameters: () => ({ body: { Parameters: [{ Name: '/t', Type: 'SecureString', Value: 'sealed' }] } }),
     GetAccountSettings: () => ({
@@ -35,10 +37,17 @@ beforeEach(async () => {
     const operation = request.url?.includes('account-settings')
       ? 'GetAccountSettings'
       : String(request.headers['x-amz-target']).split('.')[1]
-    const input = JSON.parse(Buffer.concat(chunks).toString() || '{}')
+    const body = Buffer.concat(chunks).toString()
+    // CloudFormation alone speaks forms, and answers in XML.
+    const form = new URLSearchParams(body)
+    if (form.has('Action')) {
+      asked.push({ operation: form.get('Action') ?? '', input: Object.fromEntries(form) })
+      return response.writeHead(200, { 'content-type': 'text/xml' }).end(PROTECTED)
+    }
+    const input = JSON.parse(body || '{}')
     asked.push({ operation: operation ?? '', input })
-    const { status = 200, body } = answers[operation ?? '']?.(input) ?? { status: 500, body: {} }
-    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body))
+    const { status = 200, body: answer } = answers[operation ?? '']?.(input) ?? { status: 500, body: {} }
+    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(answer))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -58,12 +67,17 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
+const PROTECTED =
+  '<UpdateTerminationProtectionResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">' +
+  '<UpdateTerminationProtectionResult><StackId>arn:stack</StackId></UpdateTerminationProtectionResult>' +
+  '</UpdateTerminationProtectionResponse>'
+
 /** As the deployment tool would be, at a stage `prod`. */
 const serverless = (): Serverless => ({
   serviceDir: folder,
   classes: { Error },
   service: {
-    custom: { settings: { configFile: 'config/prod.yml' } },
+    custom: { settings: { configFile: 'config/prod.yml', protect } },
     functions: {
       create: { events: [{ sqs: { maximumConcurrency: 4 } }] },
       gc: { reservedConcurrency: 1, events: [] },
@@ -71,6 +85,7 @@ const serverless = (): Serverless => ({
   },
   getProvider: () => ({
     getStage: () => 'prod',
+    naming: { getStackName: () => 'egress-prod' },
     getAwsSdkV3Config: async () => ({
       region: 'eu-central-1',
       endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -106,6 +121,24 @@ describe('guard', () => {
     })
     await expect(run('before:deploy:deploy')).rejects.toThrow(
       'has 3 executions at once to give, the queues may take 4',
+    )
+  })
+
+  it.each([true, false])('protects the stack itself as the stage says: %s', async (wanted) => {
+    protect = wanted
+    await run('after:deploy:deploy')
+    expect(asked).toMatchObject([
+      {
+        operation: 'UpdateTerminationProtection',
+        input: { StackName: 'egress-prod', EnableTerminationProtection: String(wanted) },
+      },
+    ])
+  })
+
+  it('refuses to remove a stack that the stage protects, before anything is emptied', async () => {
+    protect = true
+    await expect(run('before:remove:remove')).rejects.toThrow(
+      'the stage is protected: write `protect: false` in infra/stages/prod.yml, deploy, and remove it then',
     )
   })
 
