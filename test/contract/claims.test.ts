@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Claims, createClaims } from '../../lib/claims.ts'
 import { createSuspects, type Suspects } from '../../lib/suspects.ts'
 import { createMemoryClaims } from '../fakes/claims.ts'
+import { createMemoryTables } from '../fakes/tables.ts'
 import { NOW } from '../lib/a-row.ts'
 import { type LocalAws, openLocalAws } from './local-aws.ts'
 
@@ -294,6 +295,20 @@ defineClaimsContract('in memory', async () => {
       if (!fake) throw new Error('made before')
       return fake.judged
     },
+    close: async () => {},
+  }
+})
+
+defineClaimsContract('on tables in memory', async () => {
+  const { client, items } = createMemoryTables({ claims: { partition: 'partition', sort: 'sort' } })
+  let clock = Date.now
+  return {
+    make(now) {
+      clock = now
+      return createClaims({ client, table: 'claims', now })
+    },
+    judged: () => createSuspects({ client, table: 'claims', now: clock }),
+    suspects: async () => [...items('claims').values()].filter(({ partition }) => partition === 'suspect'),
     close: async () => {},
   }
 })

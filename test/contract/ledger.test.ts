@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createLedger, type Demand, type Ledger, LostRace, type Taken } from '../../lib/ledger.ts'
 import type { Row } from '../../lib/record.ts'
 import { createMemoryLedger } from '../fakes/ledger.ts'
+import { createMemoryTables } from '../fakes/tables.ts'
 import { aRow, NOW } from '../lib/a-row.ts'
 import { type LocalAws, openLocalAws } from './local-aws.ts'
 
@@ -248,6 +249,24 @@ function defineLedgerContract(
 defineLedgerContract(
   'in memory',
   async () => createMemoryLedger,
+  async () => {},
+)
+
+defineLedgerContract(
+  'on tables in memory',
+  async () => {
+    const { client } = createMemoryTables({ proxies: { partition: 'uid' } })
+    return (options) => createLedger({ ...options, client, table: 'proxies' })
+  },
+  async () => {},
+)
+
+defineLedgerContract(
+  'on tables in memory, each write sent twice',
+  async () => {
+    const { client } = createMemoryTables({ proxies: { partition: 'uid' } }, () => 2)
+    return (options) => createLedger({ ...options, client, table: 'proxies' })
+  },
   async () => {},
 )
 

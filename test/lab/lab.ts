@@ -15,7 +15,6 @@ import type { Probe } from '../../lib/probe.ts'
 import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
 import { createSecrets } from '../../lib/secrets.ts'
-import type { UserDataStore } from '../../lib/user-data.ts'
 import type { Decision, Worker } from '../../lib/worker.ts'
 import {
   createSim,
@@ -26,11 +25,10 @@ import {
   type Sim,
   type VirtualClock,
 } from '../../sim/index.ts'
-import { createMemoryClaims } from '../fakes/claims.ts'
-import { createMemoryLedger } from '../fakes/ledger.ts'
 import type { MemoryParameters } from '../fakes/parameters.ts'
 import { createMemoryQueues, type MemoryQueues } from '../fakes/queues.ts'
 import { inProcess } from './in-process.ts'
+import { onTables } from './on-tables.ts'
 
 /** Names of the parameters that a lab with `parameters` keeps its tokens in, first and second. */
 export const TOKENS = ['/lab/token', '/lab/next-token'] as const
@@ -54,18 +52,20 @@ export type LabOptions = {
   processes?: number
   /** By how much the clock of whoever asks is wrong; the queue's and Proxmox's never are. */
   skewMs?: () => number
+  /** How often the SDK sends a write of whoever asks, who hears the last answer only. */
+  timesSent?: () => number
 }
 
 /** All that the functions reach of the world. */
 export type Outside = { surroundings: Surroundings; exchange: Exchange }
 
-/** A whole installation on a virtual clock: the real functions, fakes of AWS, a simulated cluster without sockets. */
+/** A whole installation on a virtual clock: the real functions on tables and queues in memory, a simulated cluster without sockets. */
 export type Lab = {
   sim: Sim
   clock: VirtualClock
   queues: MemoryQueues
-  ledger: ReturnType<typeof createMemoryLedger>
-  claims: ReturnType<typeof createMemoryClaims>
+  ledger: ReturnType<typeof onTables>['ledger']
+  claims: ReturnType<typeof onTables>['claims']
   outcomes: OutcomeEvent[]
   decisions: (Decision & { ms: number })[]
   calls: CallLog[]
@@ -92,8 +92,12 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const { durations = {} } = options
   const sim = createSim({ world, clock, guests, durations, random: seeded(7) })
   const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
-  const ledger = createMemoryLedger({ leaseMs: leaseMs(config), settleMs: settleMs(config), now })
-  const claims = createMemoryClaims(now)
+  const { ledger, claims, userData } = onTables({
+    leaseMs: leaseMs(config),
+    settleMs: settleMs(config),
+    now,
+    ...(options.timesSent && { timesSent: options.timesSent }),
+  })
   const queues = createMemoryQueues(() => clock.now(), 6 * config.timings.functionTimeoutSeconds * 1000)
   const outcomes: OutcomeEvent[] = []
   const decisions: (Decision & { ms: number })[] = []
@@ -104,7 +108,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     ledger,
     claims,
     queues,
-    userData: memoryUserData(),
+    userData,
     secrets: { read: async () => world.tokens.egress, parameter: async (name) => options.passwords?.[name] },
     publish: async (event) => void outcomes.push(event),
     probe: probeOf(guests),
@@ -257,18 +261,6 @@ function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptio
     timings: { maxClockSkewSeconds: 0 },
     parameters: { file: 'parameters.yml' },
     ...options.config,
-  }
-}
-
-function memoryUserData(): UserDataStore {
-  const kept = new Map<string, { generation: number; userData: string }>()
-  return {
-    put: async (uid, generation, userData) => void kept.set(uid, { generation, userData }),
-    get: async (uid, generation) => {
-      const item = kept.get(uid)
-      return item?.generation === generation ? item.userData : undefined
-    },
-    remove: async (uid) => void kept.delete(uid),
   }
 }
 
