@@ -15,9 +15,14 @@ type Needs = Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster' | 'countOn'>
 
 const PROBES_A_TURN = 16
 const ZONE_FULL_CAP_SECONDS = 24 * 3600
+const SETTLING_CAP_SECONDS = 3600
 
-/** Chooses a node and claims a VMID there. Repeatable: a claim of our own from an earlier try counts. */
+/**
+ * Chooses a node and claims a VMID there. Repeatable: a claim of our own from an earlier try counts. But not while an
+ * earlier try may still be at it: it would claim a number that nobody remembers, or give back the one that is used now.
+ */
 export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
+  if (!row.settled) return wait('an earlier try may still be at it', 10, { capSeconds: SETTLING_CAP_SECONDS })
   const zone = deps.config.zones[row.spec.zone]
   if (!zone) return fail('Misconfigured', `zone ${row.spec.zone} is not in the configuration`)
   if (!(await roomIn(row, deps))) {
@@ -108,21 +113,27 @@ function noNode(zone: Zone, { spec }: Reserving, config: Config): Failure {
 }
 
 /**
- * A number we claimed in an earlier try and may use; numbers that turned out to be held by others are given back. Before
- * a row comes back here, its calls have settled, so nothing of ours can still appear at a number held by another.
+ * A number we claimed in an earlier try and may use; numbers that turned out to be held by others, and all but one, are
+ * given back. The row has settled, so nothing of ours can still appear at a number held by another.
  */
 async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, claims, config }: Needs) {
+  const ours: Place[] = []
+  const free: Place[] = []
   for (const { cluster, vmid } of await claims.vmidsOf(row.uid)) {
     const place = placed(vmid)
     if (cluster !== place.cluster) continue
     const look = await vms.look(place)
     if (look.kind === 'unknown') return 'unknown'
-    if (look.kind === 'absent' && (await hasNoDisk(place, { vms }))) return place
-    if (look.kind === 'vm' && ownership(look.config, { ...row, place }, config.deployment).kind === 'ours')
-      return place
-    await claims.freeVmid(cluster, vmid, row.uid)
+    const isOurs =
+      look.kind === 'vm' && ownership(look.config, { ...row, place }, config.deployment).kind === 'ours'
+    if (isOurs) ours.push(place)
+    else if (look.kind === 'absent' && (await hasNoDisk(place, { vms }))) free.push(place)
+    else await claims.freeVmid(cluster, vmid, row.uid)
   }
-  return undefined
+  const [kept, ...spare] = [...ours, ...free]
+  for (const place of spare)
+    if (free.includes(place)) await claims.freeVmid(place.cluster, place.vmid, row.uid)
+  return kept
 }
 
 /** No disk of an earlier VM is left that a clone would trip over. */

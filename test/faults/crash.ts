@@ -4,12 +4,23 @@ import { expectMet, expectNoStrays, type Plot } from './plots.ts'
 import { type Fate, type Numbered, openStage } from './stage.ts'
 
 /**
- * Where the process dies: at its n-th deed. Written `17-after`, or `17-after+31-before` for two deaths in a life. Late is
- * a call of Proxmox that is answered with 596 and carried out 100 s after that.
+ * What befalls a process at its n-th deed. Written `17-after`, or `17-after+31-before` for two in a life. Late is a call
+ * of Proxmox that is answered with 596 and carried out 100 s after that; under way is one whose sender dies, carried out
+ * then as well. Asleep is a process that stands still until its lease has run out and another has taken the row over, and
+ * then goes on: every message of that life comes twice, so that another delivery of the same one is at work meanwhile.
  */
-type Death = { at: number; when: 'before' | 'after' | 'late' }
+type Death = { at: number; when: 'before' | 'after' | 'late' | 'under-way' | 'asleep' }
 
-const LATE: Fate = { kind: 'late', ms: 100_000 }
+const fates: Record<Death['when'], Fate> = {
+  before: { kind: 'dies', when: 'before' },
+  after: { kind: 'dies', when: 'after' },
+  late: { kind: 'late', ms: 100_000 },
+  'under-way': { kind: 'dies', when: 'under way', ms: 100_000 },
+  asleep: { kind: 'sleeps', ms: 150_000 },
+}
+const isWhen = (word: string): word is Death['when'] => Object.hasOwn(fates, word)
+/** A copy of a message comes when the first is at work. */
+const COPY_AFTER_MS = 20
 /** Enough for a machine that has much else to do. */
 const TIMEOUT_MS = 600_000
 
@@ -26,14 +37,15 @@ async function live(plot: Plot, deaths: Death[]): Promise<Numbered[]> {
     ...plot.lab,
     fate: ({ number }) => {
       const death = deaths.find(({ at }) => at === number)
-      if (!death) return { kind: 'done' }
-      return death.when === 'late' ? LATE : { kind: 'dies', when: death.when }
+      return death ? fates[death.when] : { kind: 'done' }
     },
+    ...(deaths.some(({ when }) => when === 'asleep') && { post: () => [0, COPY_AFTER_MS] }),
   })
   try {
     await plot.before(stage)
     stage.count(true)
     plot.event(stage)
+    await plot.meanwhile?.(stage)
     await stage.run()
     expectMet(stage, 'alpha', plot.wish)
     // What was sent before may still run, and what is nobody's may still appear.
@@ -64,7 +76,8 @@ const deathsOf = (deeds: Numbered[]): Death[] =>
     if (!changes) return []
     const after: Death[] = [
       { at: number, when: 'after' },
-      ...(request ? [{ at: number, when: 'late' } as const] : []),
+      { at: number, when: 'asleep' },
+      ...(request ? (['late', 'under-way'] as const).map((when) => ({ at: number, when })) : []),
     ]
     return deeds[index - 1]?.changes ? after : [{ at: number, when: 'before' }, ...after]
   })
@@ -116,7 +129,8 @@ export function eachDeath(plots: Plot[]): void {
 function deathsIn(list: string): Death[] {
   const texts = list.split('+').filter((text) => text !== '')
   return texts.map((text) => {
-    const [at, when] = text.split('-')
-    return { at: Number(at), when: when === 'before' || when === 'late' ? when : 'after' }
+    const [, at, when = ''] = /^(\d+)-(.*)$/.exec(text) ?? []
+    if (!isWhen(when)) throw new Error(`not a case: ${text}`)
+    return { at: Number(at), when }
   })
 }

@@ -1,10 +1,11 @@
 import { readMark } from '../../lib/mark.ts'
 import type { RawAnswer, RawRequest } from '../../lib/proxmox/index.ts'
+import type { Row } from '../../lib/record.ts'
 import type { SimVm } from '../../sim/index.ts'
 import type { Lab } from '../lab/lab.ts'
 
-/** The uid in the mark that a VM's configuration has shown to one invocation, by VMID. */
-export type Shown = Map<number, string>
+/** What one invocation has seen and done: the uid in the mark that a VM's configuration has shown, by VMID; changes sent. */
+export type Shown = { uids: Map<number, string>; changes: Set<string> }
 
 export type Watch = {
   /** Looks at the cluster and the claims as they are now. */
@@ -12,32 +13,60 @@ export type Watch = {
   /** … and at the rows. */
   lookAtRows(): void
   /** Judges a change as it is sent. */
-  judge(request: Pick<RawRequest, 'method' | 'path'>, shown: Shown): void
+  judge(request: Sent, shown: Shown): void
   /** Judges a message as it is sent: one that was for a turn may lead to the next and no other. */
   judgeTurn(inHand: number | undefined, sends: number | undefined): void
   /** Notes what an answer has shown. */
   note(request: Pick<RawRequest, 'method' | 'path'>, answer: RawAnswer, shown: Shown): void
+  /** A call that is on its way, and carried out when nobody waits for it any more; the function returned says that it arrived. */
+  awaits(request: Sent | undefined): () => void
+  say(words: string): void
   broken: string[]
 }
 
+type Sent = Pick<RawRequest, 'method' | 'path' | 'body'>
+
 /**
  * The promises that hold at every moment, whatever dies when: one VM a uid; a VM stands only at a number claimed for its
- * uid; nothing that changes a VM is sent before its configuration showed our mark.
+ * uid; nothing that changes a VM is sent before its configuration showed our mark, nor twice; nothing is stopped or
+ * destroyed while another call to that VM may still be carried out; no seed outlives its VM; what failed is reported.
  */
-export function watch(lab: Lab): Watch {
+export function watch(lab: Lab, tell: (words: string) => void = () => {}): Watch {
   const { deployment } = lab.config
   const strangers = new Set(lab.sim.vms().map(({ vmid }) => vmid))
   const broken: string[] = []
+  const onTheWay = new Set<Sent>()
+  const before = new Map<string, Row>()
   const say = (words: string) => {
-    if (!broken.includes(words)) broken.push(words)
+    if (broken.includes(words)) return
+    broken.push(words)
+    tell(words)
   }
+  const seedOf = new RegExp(`iso/egress-${deployment}-(.*)-g\\d+\\.iso$`)
   const markOf = ({ config, vmid }: Pick<SimVm, 'config' | 'vmid'>) => {
     const mark = readMark(config.description === undefined ? undefined : String(config.description))
     return mark?.deployment === deployment && mark.vmid === vmid ? mark : undefined
   }
 
+  /** What a row went through between two looks: a failure is in the dead letters before the row rests, and is not skipped. */
+  function judgePassage(was: Row | undefined, row: Row): void {
+    const { uid, turn, phase } = row
+    const letters = lab.queues.deadLetters.filter(({ obituary }) => obituary.uid === uid)
+    if (phase === 'Failed' && !letters.some(({ obituary }) => obituary.turn === turn - 1))
+      say(`${uid} has failed in turn ${turn - 1}, and no dead letter says so`)
+    const isAnothersWish = was && (was.wish !== row.wish || was.generation !== row.generation)
+    if (was?.step === 'report' && row.step !== 'report' && phase !== 'Failed' && !isAnothersWish)
+      say(`${uid} has failed, and goes on at ${row.step} before anybody was told`)
+  }
+
   return {
     broken,
+    say,
+    awaits(request) {
+      if (!request || request.method === 'GET') return () => {}
+      onTheWay.add(request)
+      return () => void onTheWay.delete(request)
+    },
     look() {
       const seen = new Map<string, number>()
       const claims = lab.claims.all()
@@ -55,10 +84,17 @@ export function watch(lab: Lab): Watch {
         if (other !== undefined) say(`${uid} has two VMs: ${other} and ${vm.vmid}`)
         seen.set(uid, vm.vmid)
       }
+      for (const { volid } of lab.sim.volumes()) {
+        const uid = seedOf.exec(volid)?.[1]
+        if (uid !== undefined && !seen.has(uid)) say(`the seed ${volid} is there, and no VM of ${uid}`)
+      }
     },
     lookAtRows() {
       const claims = lab.claims.all()
-      for (const { uid, place, phase, address } of lab.ledger.rows()) {
+      for (const row of lab.ledger.rows()) {
+        const { uid, place, phase, address } = row
+        judgePassage(before.get(uid), row)
+        before.set(uid, row)
         const holder = claims.find(({ partition }) => partition === `address#lab#${address}`)?.owner
         if (phase === 'Ready' && holder !== uid)
           say(`${uid} is ready at ${address}, which is claimed by ${holder ?? 'nobody'}`)
@@ -69,10 +105,18 @@ export function watch(lab: Lab): Watch {
           say(`the row of ${uid} is at ${place.vmid}, which is claimed by ${owner ?? 'nobody'}`)
       }
     },
-    judge({ method, path }, shown) {
+    judge({ method, path, body }, shown) {
+      const change = `${method} ${path} ${Buffer.from(body ?? []).toString('latin1')}`
+      if (method !== 'GET' && shown.changes.has(change))
+        say(`${method} ${path} was sent twice by one process`)
+      shown.changes.add(change)
       const vmid = changedVm(method, path)
       if (vmid === undefined) return
-      const uid = shown.get(vmid)
+      for (const other of onTheWay) {
+        if (ends(method, path) && vmid === targetOf(other))
+          say(`${method} ${path} was sent while ${other.method} ${other.path} may still be carried out`)
+      }
+      const uid = shown.uids.get(vmid)
       if (uid === undefined) say(`${method} ${path} was sent before VM ${vmid} had shown our mark`)
       const vm = lab.sim.vms().find((one) => one.vmid === vmid)
       if (vm && markOf(vm)?.uid !== uid)
@@ -86,9 +130,19 @@ export function watch(lab: Lab): Watch {
       const vmid = Number(/\/qemu\/(\d+)\/config$/.exec(path)?.[1] ?? Number.NaN)
       if (method !== 'GET' || status !== 200 || Number.isNaN(vmid)) return
       const mark = markOf({ vmid, config: JSON.parse(body).data })
-      if (mark) shown.set(vmid, mark.uid)
+      if (mark) shown.uids.set(vmid, mark.uid)
     },
   }
+}
+
+/** Whether a call stops or destroys a VM. */
+const ends = (method: string, path: string) =>
+  /\/qemu\/\d+(\?|$)/.test(path) ? method === 'DELETE' : path.endsWith('/status/stop')
+
+/** The VM that a call changes or makes. */
+function targetOf({ method, path, body }: Sent): number | undefined {
+  if (!path.endsWith('/clone')) return changedVm(method, path)
+  return Number(new URLSearchParams(Buffer.from(body ?? []).toString()).get('newid'))
 }
 
 /** The VM that a call changes. A clone changes its target, which bears nothing yet, and not its source. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { CREATE_STEPS, type StepName } from '../../lib/record.ts'
+import { CREATE_STEPS, type StepName, sideOf } from '../../lib/record.ts'
 import type { LabOptions } from '../lab/lab.ts'
 import type { Stage } from './stage.ts'
 
@@ -8,6 +8,8 @@ export type Plot = {
   name: string
   before(stage: Stage): Promise<void>
   event(stage: Stage): void
+  /** What is done on the way, once it has come so far. */
+  meanwhile?(stage: Stage): Promise<void>
   wish: { phase: 'Ready' | 'Deleted'; generation: number }
   /** Another proxy's, in the same life. */
   rival?: Plot['wish']
@@ -21,6 +23,14 @@ export const ask = (stage: Stage, uid: string, generation = 1, delayMs = 0) =>
 
 export const unask = (stage: Stage, uid: string, delayMs = 0) =>
   stage.publish('delete', { type: 'ProxyDeletionRequested', uid }, delayMs)
+
+/** As one who redrives, or gc, asks for the row to be run again, by the turn at which it stands. */
+export function resume(stage: Stage, uid: string): void {
+  const row = stage.lab.row(uid)
+  if (!row) return
+  const message = { type: 'Resume', uid, turn: row.turn }
+  stage.publish(row.step === undefined ? 'create' : sideOf(row.step, row.failedStep), message)
+}
 
 const phaseOf = ({ lab }: Stage) => lab.row('alpha')?.phase
 const untilStep = (stage: Stage, step: StepName) => stage.run(() => stage.lab.row('alpha')?.step === step)
@@ -64,6 +74,28 @@ export const plots: Plot[] = [
     rival: { phase: 'Ready', generation: 1 },
     lab: { cluster: { vmids: { from: 5000, to: 5000 } } },
   },
+  {
+    // Refused once, for good; and whoever redrives it does so before its failure is reported, and again afterwards.
+    name: 'refused',
+    async before({ lab }) {
+      const answer = { status: 403, reason: 'Permission check failed (/vms/9000, VM.Clone)' }
+      lab.sim.faults.add({
+        match: { method: 'POST', path: '/clone$' },
+        times: 1,
+        effect: { kind: 'answer', answer },
+      })
+    },
+    event: (stage) => ask(stage, 'alpha'),
+    async meanwhile(stage) {
+      const row = () => stage.lab.row('alpha')
+      const atRest = () => ['Failed', 'Ready'].includes(row()?.phase ?? '')
+      await stage.run(() => row()?.step === 'report' || atRest())
+      resume(stage, 'alpha')
+      await stage.run(atRest)
+      if (row()?.phase === 'Failed') resume(stage, 'alpha')
+    },
+    wish: { phase: 'Ready', generation: 1 },
+  },
   ...CREATE_STEPS.map(
     (step): Plot => ({
       name: `delete-at-${step}`,
@@ -81,7 +113,10 @@ export const plots: Plot[] = [
 export function expectMet({ lab }: Stage, uid: string, { phase, generation }: Plot['wish']): void {
   const row = lab.row(uid)
   expect(row).toMatchObject({ phase, wish: phase === 'Ready' ? 'present' : 'absent' })
-  expect(lab.queues.deadLetters.map(({ obituary }) => obituary)).toEqual([])
+  // Letters tell of what the world was told as well, each at least once.
+  const failures = lab.outcomes.filter(({ type }) => type === 'ProxyFailed')
+  const told = lab.queues.deadLetters.map(({ obituary }) => `${obituary.uid}:${obituary.turn}`)
+  expect(new Set(told)).toEqual(new Set(failures.map((event) => `${event.uid}:${turnOf(event)}`)))
   const types = lab.outcomes.filter((event) => event.uid === uid).map(({ type }) => type)
   expect(types).toContain(`Proxy${phase}`)
   const ofUid = lab.claims.all().filter(({ owner }) => owner === uid)
@@ -94,12 +129,17 @@ export function expectMet({ lab }: Stage, uid: string, { phase, generation }: Pl
   expect(row?.generation).toBe(generation)
   const vmid = row?.place?.vmid
   expect(vms).toEqual([expect.objectContaining({ vmid, running: true, pool: 'egress' })])
-  expect(ofUid.map(({ partition, sort }) => `${partition} ${sort}`).sort()).toEqual([
+  // Who stood still may take a place in the queue of clones when others have gone on; gc gives it back.
+  const lasting = ofUid.filter(({ partition }) => !partition.startsWith('clone#'))
+  expect(lasting.map(({ partition, sort }) => `${partition} ${sort}`).sort()).toEqual([
     `address#lab#${row?.address} 0`,
     `vmid#lab ${vmid}`,
   ])
   expect(seeds).toEqual([`local:iso/egress-test-${uid}-g${generation}.iso`])
 }
+
+/** `uid:generation:turn` */
+const turnOf = ({ eventId }: { eventId: string }) => Number(eventId.split(':').at(-1))
 
 /** No volume is there that no VM has. */
 export function expectNoStrays({ lab }: Stage): void {

@@ -21,10 +21,21 @@ export type Fate =
   | { kind: 'refused' }
   /** A call of Proxmox is answered with 596, and carried out so long after that. */
   | { kind: 'late'; ms: number }
+  /** The SDK sends its writes twice, since the first answer was lost, and the function hears the second. */
+  | { kind: 'sent twice' }
 
-export type Numbered = Deed & { number: number; side: Side }
+/** `atMs` since the stage was opened, by a clock that is right. */
+export type Numbered = Deed & { number: number; side: Side; atMs: number }
 
-type Invocation = { side: Side; id: number; dead: boolean; skewMs: number; shown: Shown; end: () => void }
+type Invocation = {
+  side: Side
+  id: number
+  dead: boolean
+  skewMs: number
+  shown: Shown
+  sentTwice: boolean
+  end: () => void
+}
 
 export type StageOptions = LabOptions & {
   fate?: (deed: Numbered) => Fate
@@ -48,7 +59,9 @@ export type Stage = {
   story(): string
 }
 
-const LAST_LINES = 80
+const LAST_LINES = 30
+const LINES_AROUND = 8
+const MARKED = /◀──|✗ BROKEN|carries out|awake/
 
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
   const { fate = () => ({ kind: 'done' }) as const, skewOf = () => 0, post } = options
@@ -66,40 +79,68 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     const invocation = inside.getStore()
     if (!invocation) return run()
     if (invocation.dead) return never()
-    const numbered = { ...deed, number: counting ? deeds.length + 1 : 0, side: invocation.side }
+    const numbered = {
+      ...deed,
+      number: counting ? deeds.length + 1 : 0,
+      side: invocation.side,
+      atMs: lab.clock.now() - startedAt,
+    }
     if (counting) deeds.push(numbered)
     const end = counting ? fate(numbered) : ({ kind: 'done' } as const)
-    tell(
-      invocation,
-      `${numbered.number} ${deed.what}${end.kind === 'done' ? '' : `  ← ${JSON.stringify(end)}`}`,
-    )
+    const number = counting ? `${String(numbered.number).padStart(4)} ` : ''
+    tell(invocation, `${number}${deed.what}${end.kind === 'done' ? '' : `    ◀── ${inWords(end)}`}`)
     if (end.kind === 'dies' && end.when === 'before') return die(invocation)
     if (end.kind === 'dies' && end.when === 'under way') {
-      lab.clock.after(end.ms, () => void run().catch(nobodyListens))
+      carryOutLater(deed, end.ms, run)
       return die(invocation)
     }
     watching.judgeTurn(turnInHand.getStore(), deed.sends)
     if (end.kind === 'refused') throw refused()
-    if (end.kind === 'sleeps') await lab.clock.sleep(end.ms)
+    if (end.kind === 'sleeps') await sleepBefore(deed, end.ms)
     if (invocation.dead) return never()
     if (deed.request) watching.judge(deed.request[1], invocation.shown)
     if (end.kind === 'late') {
-      lab.clock.after(end.ms, () => void run().catch(nobodyListens))
+      carryOutLater(deed, end.ms, run)
       // Only a call of Proxmox is ever late, and this is what pveproxy answers then.
       return late as T
     }
+    invocation.sentTwice = end.kind === 'sent twice'
     const result = await run()
+    invocation.sentTwice = false
     if (deed.request) {
       // What a request of Proxmox comes back with is an answer; `perform` cannot say so for every deed.
       const answer = result as RawAnswer
       watching.note(deed.request[1], answer, invocation.shown)
-      if (answer.status >= 400) tell(invocation, `    ${answer.status} ${answer.reason}`)
+      if (answer.status >= 400) tell(invocation, `       ${answer.status} ${answer.reason}`)
     }
-    watching.look()
-    if (deed.what.startsWith('ledger.save') || deed.what.startsWith('claims.free')) watching.lookAtRows()
+    look(deed)
     if (end.kind === 'dies') return die(invocation)
     if (end.kind === 'answer lost') throw lost()
     return invocation.dead ? never() : result
+  }
+
+  function look({ what }: Deed): void {
+    watching.look()
+    if (what.startsWith('ledger.save') || what.startsWith('claims.free')) watching.lookAtRows()
+  }
+
+  /** Proxmox goes on with a call that nobody waits for any more. */
+  function carryOutLater<T>(deed: Deed, ms: number, run: () => Promise<T>): void {
+    const arrived = watching.awaits(deed.request?.[1])
+    lab.clock.after(ms, () => {
+      line(`Proxmox    carries out ${deed.what}`)
+      arrived()
+      void run()
+        .catch(nobodyListens)
+        .then(() => watching.look())
+    })
+  }
+
+  async function sleepBefore(deed: Deed, ms: number): Promise<void> {
+    const arrived = watching.awaits(deed.request?.[1])
+    await lab.clock.sleep(ms)
+    arrived()
+    line(`${'awake'.padEnd(10)} and goes on with ${deed.what}`)
   }
 
   function die(invocation: Invocation): Promise<never> {
@@ -109,18 +150,31 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   }
 
   function tell({ side, id }: { side: Side; id: number }, words: string): void {
-    lines.push(`${((lab.clock.now() - startedAt) / 1000).toFixed(1).padStart(9)} s  ${side} #${id}  ${words}`)
-    if (lines.length > 4 * LAST_LINES) lines.splice(0, lines.length - LAST_LINES)
+    line(`${`${side} #${id}`.padEnd(11)}${words}`)
+  }
+
+  function line(words: string): void {
+    lines.push(`${((lab.clock.now() - startedAt) / 1000).toFixed(1).padStart(9)} s  ${words}`)
   }
 
   const lab = await openLab({
     ...options,
     skewMs: () => inside.getStore()?.skewMs ?? 0,
-    interpose: (outside) => {
-      const { send } = outside.surroundings.queues
+    timesSent: () => (inside.getStore()?.sentTwice ? 2 : 1),
+    interpose: ({ surroundings: plain, exchange }) => {
+      const log: typeof plain.log = (decision) => {
+        const { uid = 'no row', turn, step = '', outcome, reason = '', code } = decision
+        const invocation = inside.getStore()
+        const about = `${uid}${turn === undefined ? '' : `/${turn}`}${step === '' ? '' : `/${step}`}`
+        if (invocation)
+          tell(invocation, `  ═ ${about}: ${outcome}${code === undefined ? '' : ` ${code}`}, ${reason}`)
+        plain.log(decision)
+      }
+      const outside = { surroundings: { ...plain, log }, exchange }
+      const { send } = plain.queues
       if (!post) return throughEffects(outside, perform)
       const queues = {
-        ...outside.surroundings.queues,
+        ...plain.queues,
         async send(side: Side, message: object, { delaySeconds }: { delaySeconds: number }) {
           const [first = 0, ...copies] = post()
           for (const ms of [first, ...copies]) {
@@ -137,7 +191,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
       return throughEffects({ ...outside, surroundings: { ...outside.surroundings, queues } }, perform)
     },
   })
-  const watching = watch(lab)
+  const watching = watch(lab, (words) => line(`✗ BROKEN   ${words}`))
   const timeoutMs = lab.config.timings.functionTimeoutSeconds * 1000
   startedAt = lab.clock.now()
 
@@ -150,7 +204,15 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
         for (const callOff of alarms) callOff()
         resolve()
       }
-      const invocation: Invocation = { side, id: ++invocations, dead: false, skewMs, shown: new Map(), end }
+      const invocation: Invocation = {
+        side,
+        id: ++invocations,
+        dead: false,
+        skewMs,
+        shown: { uids: new Map(), changes: new Set() },
+        sentTwice: false,
+        end,
+      }
       alarms.push(lab.clock.after(timeoutMs - 5000, () => abort.abort()))
       const limits = { signal: abort.signal, mutateUntilMs: lab.clock.now() + skewMs + timeoutMs - 7000 }
       inside.run(invocation, () => {
@@ -159,7 +221,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
         Promise.all(deliveries.map((delivery) => handle(side, delivery, limits))).then(
           end,
           (error: unknown) => {
-            watching.broken.push(`an invocation threw: ${String(error)}`)
+            watching.say(`an invocation threw: ${String(error)}`)
             end()
           },
         )
@@ -235,13 +297,46 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
         callOff()
       }
     },
-    story: () => lines.slice(-LAST_LINES).join('\n'),
+    story: () => told(lines).join('\n'),
   }
+}
+
+/** What somebody did to the functions, with what went before and what came of it, and the end; the rest is left out. */
+function told(lines: string[]): string[] {
+  const marks = lines.flatMap((line, index) => (MARKED.test(line) ? [index] : []))
+  const isTold = (index: number) =>
+    index >= lines.length - LAST_LINES || marks.some((mark) => Math.abs(mark - index) <= LINES_AROUND)
+  return lines.flatMap((line, index) => {
+    if (isTold(index)) return [line]
+    return index === 0 || isTold(index - 1) ? ['        …'] : []
+  })
 }
 
 /** The turn that a Continue or Resume is for; an event is for none. */
 function turnOfBody(body: string): number | undefined {
   return turnIn(JSON.parse(body))
+}
+
+/** A fate, for who reads the story. */
+export function inWords(fate: Fate): string {
+  switch (fate.kind) {
+    case 'done':
+      return 'is done'
+    case 'dies':
+      return fate.when === 'under way'
+        ? `THE PROCESS DIES, and the call is carried out ${fate.ms / 1000} s later`
+        : `THE PROCESS DIES right ${fate.when} it`
+    case 'sleeps':
+      return `THE PROCESS STANDS STILL for ${fate.ms / 1000} s before it`
+    case 'answer lost':
+      return 'is done, BUT THE ANSWER IS LOST'
+    case 'refused':
+      return 'IS REFUSED'
+    case 'late':
+      return `IS ANSWERED WITH 596, and carried out ${fate.ms / 1000} s later`
+    case 'sent twice':
+      return 'IS SENT TWICE by the SDK'
+  }
 }
 
 const never = () => new Promise<never>(() => {})
