@@ -107,7 +107,7 @@ const copy = (item: Item): Item => JSON.parse(JSON.stringify(item))
 
 const word = '(#?\\w+(?:\\.#?\\w+)*)'
 const exists = new RegExp(`^(attribute_exists|attribute_not_exists)\\(${word}\\)$`)
-const compares = new RegExp(`^${word} (=|<=|<) (:\\w+)$`)
+const compares = new RegExp(`^${word} (=|<=|>=|<|>) (:\\w+)$`)
 
 /** A condition of parts that all hold, or of which one does. */
 function holds(expression: string, item: Item, words: Words): boolean {
@@ -128,8 +128,9 @@ function termHolds(term: string, item: Item, words: Words): boolean {
   const value = at(left, item, words)
   const other = words.ExpressionAttributeValues?.[right]
   if (operator === '=') return value !== undefined && value === other
-  if (typeof value !== 'number' || typeof other !== 'number') return false
-  return operator === '<' ? value < other : value <= other
+  if (operator === undefined || typeof value !== 'number' || typeof other !== 'number') return false
+  if (value === other) return operator === '<=' || operator === '>='
+  return operator.startsWith('<') ? value < other : value > other
 }
 
 function at(path: string, item: Item, words: Words): unknown {
