@@ -29,6 +29,7 @@ export function onTables(options: {
     ...createLedger({ ...options, client, table: 'proxies' }),
     // Written by `take` and `save` alone, in this shape.
     items: () => stored() as ReturnType<ReturnType<typeof createMemoryLedger>['items']>,
+    put: (item) => void items('proxies').set(`${item.uid}\n`, structuredClone(item)),
     drop: (uid) => void items('proxies').delete(`${uid}\n`),
     rows: () =>
       stored().flatMap((item): Row[] => {
