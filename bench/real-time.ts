@@ -46,7 +46,16 @@ export async function openRealTime(): Promise<RealTime> {
     )
     const wire = opened.add(await openWire(emulators))
     const log = opened.add(openLogFile(join(folder, 'functions.log')))
-    opened.add(runFunctions({ emulators: wire.emulators, config, timeoutMs: 60_000, logLevel: 'info', log }))
+    opened.add(
+      runFunctions({
+        emulators: wire.emulators,
+        config,
+        timeoutMs: 60_000,
+        telemetry: {},
+        logLevel: 'info',
+        log,
+      }),
+    )
     return { ...watch(emulators), take: wire.take, close: opened.close }
   } catch (error) {
     await opened.close()

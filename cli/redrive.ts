@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { SendMessageCommand } from '@aws-sdk/client-sqs'
+import type { Letter } from '../lib/letter.ts'
 import { type Side, UnreadableRow } from '../lib/record.ts'
 import { type Remedy, redriveOf } from '../lib/redrive.ts'
 import type { Connection } from './connection.ts'
@@ -16,13 +17,23 @@ export function createRedrive(connection: Connection, desk: LetterDesk, tell: (r
   const sent = new Map<string, number>()
   const events = new Set<string>()
 
-  async function send(side: Side, body: string): Promise<void> {
+  async function send(side: Side, body: string, letter?: Letter): Promise<void> {
     const QueueUrl = connection.place(side === 'create' ? 'createQueueUrl' : 'deleteQueueUrl')
-    await connection.sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: body }))
+    const MessageAttributes = letter && traceOf(letter)
+    await connection.sqs.send(
+      new SendMessageCommand({
+        QueueUrl,
+        MessageBody: body,
+        ...(MessageAttributes && { MessageAttributes }),
+      }),
+    )
   }
 
-  async function resume({ side, message, why }: Extract<Remedy, { kind: 'resume' }>): Promise<void> {
-    await send(side, JSON.stringify(message))
+  async function resume(
+    { side, message, why }: Extract<Remedy, { kind: 'resume' }>,
+    letter?: Letter,
+  ): Promise<void> {
+    await send(side, JSON.stringify(message), letter)
     sent.set(message.uid, message.turn)
     tell({ kind: 'sent', uid: message.uid, why })
   }
@@ -36,7 +47,7 @@ export function createRedrive(connection: Connection, desk: LetterDesk, tell: (r
       const hash = createHash('sha256').update(letter.body).digest('base64')
       if (events.has(hash)) return failedAgain()
       events.add(hash)
-      await send(remedy.side, mended ?? letter.body)
+      await send(remedy.side, mended ?? letter.body, letter)
       tell({ kind: 'sent', ...about, why: mended === undefined ? 'sent again' : 'sent mended' })
     } else {
       const before = uid === undefined ? undefined : sent.get(uid)
@@ -44,7 +55,7 @@ export function createRedrive(connection: Connection, desk: LetterDesk, tell: (r
       if (before === undefined) {
         if (remedy.kind !== 'resume')
           return tell({ kind: 'left', ...about, why: `${remedy.kind}: ${remedy.why}` })
-        await resume(remedy)
+        await resume(remedy, letter)
       }
     }
     await desk.remove([letter])
@@ -63,3 +74,12 @@ export function createRedrive(connection: Connection, desk: LetterDesk, tell: (r
     },
   }
 }
+
+/** What is run again goes on with the trace that its letter is of. */
+const traceOf = ({ attributes }: Letter) =>
+  Object.fromEntries(
+    ['traceparent', 'tracestate'].flatMap((name) => {
+      const value = attributes[name]
+      return value ? [[name, { DataType: 'String', StringValue: value }]] : []
+    }),
+  )

@@ -12,6 +12,7 @@ import type { Ruling } from './ruling.ts'
 import type { Secrets } from './secrets.ts'
 import type { Trouble } from './symptoms.ts'
 import type { Publish } from './topic.ts'
+import { tracedPublish, tracedQueues } from './traced-queues.ts'
 import { createTurn } from './turn.ts'
 import type { UserDataStore } from './user-data.ts'
 import { createWorker, type Decision, type Worker } from './worker.ts'
@@ -52,8 +53,13 @@ export type Connect<P> = (cluster: Cluster) => { with(invocation: Invocation): P
 export function assemble<E extends { type: string }>(
   definition: Definition<E>,
   cycle: LifeCycle,
-  surroundings: Surroundings,
+  outside: Surroundings,
 ): Worker {
+  const surroundings = {
+    ...outside,
+    queues: tracedQueues(outside.queues),
+    publish: tracedPublish(outside.publish),
+  }
   const { config, claims } = surroundings
   const { timings } = config
   const leave = (row: Row) => leaveSlot(row, claims, config)

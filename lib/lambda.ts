@@ -1,11 +1,13 @@
 import middy, { type MiddlewareObj } from '@middy/core'
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda'
 import { redeliverySeconds } from './backoff.ts'
+import { carrierIn } from './carrier-in.ts'
 import { invocationOf } from './invocation.ts'
 import type { Invocation } from './life-cycle.ts'
 import { withIds } from './log.ts'
 import type { Delivery, Queues } from './queue.ts'
 import type { Side } from './record.ts'
+import { flushTraces } from './tracing.ts'
 import type { Verdict, Worker } from './worker.ts'
 
 type Lambda = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>
@@ -37,7 +39,7 @@ export function batchHandler(options: {
 
   const inner = async ({ Records: records }: SQSEvent, context: Context): Promise<Outcomes> => {
     const invocation = invocationOf(context)
-    return Promise.all(
+    const outcomes = await Promise.all(
       records.map((record) =>
         withIds({ requestId: context.awsRequestId, messageId: record.messageId }, async () => ({
           messageId: record.messageId,
@@ -45,6 +47,8 @@ export function batchHandler(options: {
         })),
       ),
     )
+    await flushTraces()
+    return outcomes
   }
   // What middy returns is the handler; the types of the stages meet only at run time.
   return middy(inner as never).use(partialBatch()) as unknown as Lambda
@@ -67,7 +71,8 @@ function partialBatch(): MiddlewareObj<SQSEvent, unknown> {
   }
 }
 
-function deliveryOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Delivery {
+function deliveryOf(record: SQSRecord): Delivery {
+  const { messageId, body, receiptHandle, attributes } = record
   const sentAtMs = Number(attributes.SentTimestamp)
   return {
     messageId,
@@ -75,5 +80,6 @@ function deliveryOf({ messageId, body, receiptHandle, attributes }: SQSRecord): 
     receiptHandle,
     receiveCount: Number(attributes.ApproximateReceiveCount) || 1,
     ...(sentAtMs > 0 ? { sentAtMs } : {}),
+    carrier: carrierIn(record),
   }
 }

@@ -1,6 +1,7 @@
 import { ChangeMessageVisibilityCommand, SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs'
 import { asFailing } from './failure.ts'
 import type { Side } from './record.ts'
+import type { Carrier } from './tracing.ts'
 
 /** SQS delays a message by at most this; a longer wait is several messages. */
 export const MAX_DELAY_SECONDS = 900
@@ -13,6 +14,8 @@ export type Delivery = {
   receiveCount: number
   /** Epoch milliseconds; unknown where the queue does not say. */
   sentAtMs?: number
+  /** The trace that it belongs to. */
+  carrier?: Carrier
 }
 
 /** Why a message is dead: what an operator sees. `problem` holds the rest. */
@@ -23,11 +26,12 @@ export type Obituary = {
   step?: string
   failedAt: string
   problem: Record<string, unknown>
+  carrier?: Carrier
 }
 
 export type Queues = {
   /** At least once. `message` carries no state: a Continue or a Resume. */
-  send(side: Side, message: object, options: { delaySeconds: number }): Promise<void>
+  send(side: Side, message: object, options: { delaySeconds: number; carrier?: Carrier }): Promise<void>
   /** Puts a body, to the letter, among the side's dead letters. */
   bury(side: Side, body: string, obituary: Obituary): Promise<void>
   /** When the queue shows the delivery again. Best effort: without it, the queue's own time-out applies. */
@@ -41,18 +45,19 @@ export function createQueues(options: {
 }): Queues {
   const { client, urls, onVisibilityFailure } = options
   return {
-    async send(side, message, { delaySeconds }) {
+    async send(side, message, { delaySeconds, carrier }) {
       await client.send(
         new SendMessageCommand({
           QueueUrl: urls[side].queue,
           MessageBody: JSON.stringify(message),
           DelaySeconds: Math.min(Math.max(Math.ceil(delaySeconds), 0), MAX_DELAY_SECONDS),
+          ...(carrier && { MessageAttributes: textAttributes(carrier) }),
         }),
       )
     },
 
     async bury(side, body, obituary) {
-      const { problem, ...rest } = obituary
+      const { problem, carrier = {}, ...rest } = obituary
       const attributes = Object.entries(rest).filter(([, value]) => value !== undefined && value !== '')
       await client.send(
         new SendMessageCommand({
@@ -61,6 +66,7 @@ export function createQueues(options: {
           MessageAttributes: {
             ...Object.fromEntries(attributes.map(([name, value]) => [name, text(String(value))])),
             problem: text(problemText(problem)),
+            ...textAttributes(carrier),
           },
         }),
       )
@@ -80,6 +86,8 @@ export function createQueues(options: {
 }
 
 const text = (value: string) => ({ DataType: 'String', StringValue: value })
+const textAttributes = (carrier: Carrier) =>
+  Object.fromEntries(Object.entries(carrier).map(([name, value]) => [name, text(value)]))
 
 const MAX_PROBLEM_BYTES = 4096
 

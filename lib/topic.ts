@@ -1,17 +1,21 @@
 import { PublishCommand, type SNSClient } from '@aws-sdk/client-sns'
 import type { OutcomeEvent } from './events.ts'
 import type { Row } from './record.ts'
+import type { Carrier } from './tracing.ts'
 
-export type Publish = (event: OutcomeEvent) => Promise<void>
+export type Publish = (event: OutcomeEvent, carrier?: Carrier) => Promise<void>
 
 /** Tells the world, at least once; subscribers filter on the attribute `eventType`. */
 export function createPublish(client: SNSClient, topicArn: string): Publish {
-  return async (event) => {
+  return async (event, carrier = {}) => {
+    const attributes = Object.entries({ eventType: event.type, ...carrier })
     await client.send(
       new PublishCommand({
         TopicArn: topicArn,
         Message: JSON.stringify(event),
-        MessageAttributes: { eventType: { DataType: 'String', StringValue: event.type } },
+        MessageAttributes: Object.fromEntries(
+          attributes.map(([name, value]) => [name, { DataType: 'String', StringValue: value }]),
+        ),
       }),
     )
   }

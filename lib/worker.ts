@@ -8,6 +8,7 @@ import type { Delivery, Queues } from './queue.ts'
 import { type BlankRow, patched, type Row, type Side, sideOf } from './record.ts'
 import { judgeResume, type Ruling } from './ruling.ts'
 import type { Trouble } from './symptoms.ts'
+import { tracedDelivery } from './traced-delivery.ts'
 import type { Turn } from './turn.ts'
 import type { UserDataStore } from './user-data.ts'
 
@@ -73,22 +74,36 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
 
   return async (delivery, invocation) => {
     const startedAt = now()
-    const { verdict, measurements = [], ...decision } = await decide(delivery, invocation)
+    const message = read(delivery.body)
+    const about =
+      message instanceof InvalidEvent ? unreadable : { type: message.type, continues: isOurs(message) }
+    const decided = await tracedDelivery(side, delivery, about, () => decide(message, delivery, invocation))
+    const { verdict, measurements = [], ...decision } = decided
     log({ ...decision, ms: now() - startedAt })
     measure([...ageOf(delivery, startedAt), ...measurements])
     return verdict
   }
 
-  async function decide(delivery: Delivery, invocation: Invocation): Promise<Decided> {
-    let message: E | Ours
+  function read(body: string): E | Ours | InvalidEvent {
     try {
-      message = parse(delivery.body)
+      return parse(body)
     } catch (error) {
-      if (!(error instanceof InvalidEvent)) throw error
-      await bury(delivery, 'InvalidEvent', { reason: error.message })
+      if (error instanceof InvalidEvent) return error
+      throw error
+    }
+  }
+
+  async function decide(
+    message: E | Ours | InvalidEvent,
+    delivery: Delivery,
+    invocation: Invocation,
+  ): Promise<Decided> {
+    if (message instanceof InvalidEvent) {
       const code = 'InvalidEvent'
+      const { message: reason } = message
+      await bury(delivery, code, { reason })
       const measurements = [measured('EventsRefused', 1, { code })]
-      return { outcome: 'dead letter', code, reason: error.message, verdict: acknowledge, measurements }
+      return { outcome: 'dead letter', code, reason, verdict: acknowledge, measurements }
     }
     const uid = isOurs(message) ? message.uid : keyOf(message)
     const taken = await take(uid, message)
@@ -123,7 +138,7 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
       const measurements = [
         error instanceof LostRace ? measured('LostRaces', 1, {}) : measured('Retries', 1, { code }),
       ]
-      return { ...about, outcome: 'back', reason, verdict: { kind: 'back', seconds }, measurements }
+      return { ...about, outcome: 'back', code, reason, verdict: { kind: 'back', seconds }, measurements }
     }
   }
 
@@ -246,6 +261,7 @@ export const decided = (
   measurements: readonly Measurement[] = [],
 ): Decided => ({ outcome, reason, verdict: acknowledge, measurements })
 
+const unreadable = { type: 'message', continues: false }
 const acknowledge: Verdict = { kind: 'acknowledge' }
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 /** Without a release the lease ends by itself, and the delivery is back by then. */

@@ -17,6 +17,8 @@ export function runFunctions(options: {
   timeoutMs: number
   logLevel: string | undefined
   log: LogFile
+  /** Given to the functions besides. */
+  telemetry: Readonly<Record<string, string>>
 }): { close(): Promise<void> } {
   const { emulators, log } = options
   const { fed, scheduled } = readDeclarations(options.timeoutMs / 1000)
@@ -57,14 +59,16 @@ export function runFunctions(options: {
   return { close: opened.close }
 }
 
-/** Everything a function sees; nothing of the surrounding shell. */
+/** Everything a function sees; nothing else of the surrounding shell. */
 function environment(options: {
   config: string
   emulators: Emulators
   logLevel: string | undefined
+  telemetry: Readonly<Record<string, string>>
 }): Record<string, string> {
   const { endpoints, tables, queues, topicArn } = options.emulators
   return {
+    ...options.telemetry,
     EGRESS_CONFIG: options.config,
     EGRESS_PROXIES_TABLE: tables.proxies,
     EGRESS_CLAIMS_TABLE: tables.claims,

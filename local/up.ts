@@ -17,6 +17,8 @@ export type UpOptions = {
   /** A configuration of real clusters, or how to simulate one. */
   clusters: { config: string } | { lab: LabOptions }
   logLevel?: string
+  /** Of the shell's environment, what the functions are given as well. */
+  telemetry?: Readonly<Record<string, string>>
 }
 
 export type Up = {
@@ -31,7 +33,7 @@ export type Up = {
  * a configuration names real clusters, a simulated one.
  * @throws {FolderInUse} {ConfigError}
  */
-export async function startUp({ folder: given, clusters, logLevel }: UpOptions): Promise<Up> {
+export async function startUp({ folder: given, clusters, logLevel, telemetry = {} }: UpOptions): Promise<Up> {
   const folder = resolve(given)
   const opened = createOpened()
   try {
@@ -52,7 +54,7 @@ export async function startUp({ folder: given, clusters, logLevel }: UpOptions):
     const { functionTimeoutSeconds } = config.timings
     const emulators = opened.add(await startEmulators({ folder, ports, functionTimeoutSeconds }))
     const timeoutMs = functionTimeoutSeconds * 1000
-    opened.add(runFunctions({ emulators, config: configPath, timeoutMs, logLevel, log }))
+    opened.add(runFunctions({ emulators, config: configPath, timeoutMs, logLevel, log, telemetry }))
 
     const { close: _, ...where } = emulators
     const sim = lab && { sim: { admin: lab.admin, endpoints: lab.endpoints } }

@@ -65,9 +65,11 @@ export const upCommand = (context: Context) =>
       try {
         // Only here: no other command waits for emulators and a simulator to load.
         const { startUp } = await import('../../local/up.ts')
+        const { telemetry } = await import('../../local/telemetry.ts')
         const up = await startUp({
           folder: args.data,
           clusters: config === undefined ? { lab: labOf(args) } : { config },
+          telemetry: telemetry(context.env),
           ...(args.logLevel === undefined ? {} : { logLevel: args.logLevel }),
         })
         const connection = connect({ data: args.data }, {})

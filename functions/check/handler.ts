@@ -7,6 +7,7 @@ import { withIds } from '../../lib/log.ts'
 import { probe } from '../../lib/probe.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
 import { createReports } from '../../lib/reports.ts'
+import { flushTraces } from '../../lib/tracing.ts'
 import { REPORTS, type Report, reportKey, type Summary } from './event.ts'
 import type { Ports } from './ports.ts'
 import { checkRound } from './round.ts'
@@ -48,5 +49,7 @@ export const handler = (
   context: Pick<Context, 'awsRequestId' | 'getRemainingTimeInMillis'>,
 ) =>
   withIds({ requestId: context.awsRequestId }, () =>
-    checkRound(ports, Math.max(0, Math.floor(context.getRemainingTimeInMillis()) - RESERVE_MS)),
+    checkRound(ports, Math.max(0, Math.floor(context.getRemainingTimeInMillis()) - RESERVE_MS)).finally(
+      flushTraces,
+    ),
   )

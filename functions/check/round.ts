@@ -1,5 +1,7 @@
 import { asFailing } from '../../lib/failure.ts'
 import { measured } from '../../lib/metrics.ts'
+import { tracedQueues } from '../../lib/traced-queues.ts'
+import { traceRun } from '../../lib/tracing.ts'
 import { type Bounds, checkCluster } from './cluster.ts'
 import { createConnections } from './connections.ts'
 import type { Round } from './event.ts'
@@ -14,7 +16,13 @@ import { doubledAddresses } from './sight.ts'
  * answer holds up nobody but itself. Writes no row: a proxy that is not as it should be is taken up again by a message. Two
  * rounds at once, or one that ends in the middle, do no harm: of two messages for one turn the life cycle acts on one.
  */
-export async function checkRound(ports: Ports, budgetMs: number): Promise<Round> {
+export function checkRound(outside: Ports, budgetMs: number): Promise<Round> {
+  // What it sends is about other proxies each time.
+  const ports = { ...outside, queues: tracedQueues(outside.queues, { apart: true }) }
+  return traceRun('check', () => round(ports, budgetMs))
+}
+
+async function round(ports: Ports, budgetMs: number): Promise<Round> {
   const { config, now, expire } = ports
   const startedAt = now()
   const end = expire(budgetMs)

@@ -9,6 +9,7 @@ import { withIds } from '../../lib/log.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
 import { createReports } from '../../lib/reports.ts'
 import { createSuspects } from '../../lib/suspects.ts'
+import { flushTraces } from '../../lib/tracing.ts'
 import { GC_REPORT, parse, type Report } from './event.ts'
 import { createGc } from './run.ts'
 
@@ -36,4 +37,7 @@ const gc = createGc({
 export const handler = (
   event: unknown,
   context: Pick<Context, 'awsRequestId' | 'getRemainingTimeInMillis'>,
-) => withIds({ requestId: context.awsRequestId }, () => gc(parse(event), invocationOf(context)))
+) =>
+  withIds({ requestId: context.awsRequestId }, () =>
+    gc(parse(event), invocationOf(context)).finally(flushTraces),
+  )

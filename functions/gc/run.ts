@@ -8,6 +8,8 @@ import type { Provider } from '../../lib/proxmox/index.ts'
 import type { Queues } from '../../lib/queue.ts'
 import type { Reports } from '../../lib/reports.ts'
 import type { Suspects } from '../../lib/suspects.ts'
+import { tracedQueues } from '../../lib/traced-queues.ts'
+import { traceRun } from '../../lib/tracing.ts'
 import { act, type Hands } from './act.ts'
 import type { GcRequest, Report } from './event.ts'
 import { gather } from './gather.ts'
@@ -38,11 +40,15 @@ const WRITES_AT_ONCE = 8
  * One run: look, compare, act. Any number may run at once, and one may die anywhere: what it notes is written on a condition,
  * what it does is proven once more right before and may be repeated.
  */
-export function createGc(ports: GcPorts): Gc {
+export function createGc(outside: GcPorts): Gc {
+  // What it sends is about other proxies each time.
+  const ports = { ...outside, queues: tracedQueues(outside.queues, { apart: true }) }
   const { config, clusters, inventory, now = Date.now } = ports
   const rules = rulesOf(config)
 
-  return async ({ dryRun }, invocation) => {
+  return (request, invocation) => traceRun('gc', () => run(request, invocation))
+
+  async function run({ dryRun }: GcRequest, invocation: Invocation): Promise<Report> {
     const startedAtMs = now()
     const gathered = await gather({ config, rules, clusters, inventory, now }, invocation)
     const planned = plan(gathered.world, rules)

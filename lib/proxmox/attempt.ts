@@ -4,18 +4,22 @@ import { isProxmoxError, type ProxmoxError } from './errors.ts'
 import { isFailure } from './exchange.ts'
 import type { CallLog, Endpoint, Exchange, RawAnswer, RawRequest } from './options.ts'
 import { type Call, nameOf } from './request.ts'
+import { beginSpan } from './span.ts'
 import { parseUpid } from './upid.ts'
 
 export type Attempt = { endpoint: Endpoint; request: RawRequest; token: string }
 
 export type AttemptPorts = { exchange: Exchange; now: () => number; onCall?: (entry: CallLog) => void }
 
-/** Puts a call to one endpoint with one token, and writes one line about it. @throws {ProxmoxError} */
+/** Puts a call to one endpoint with one token, and makes one line and one span of it. @throws {ProxmoxError} */
 export async function attempt<T>(call: Call<T>, to: Attempt, ports: AttemptPorts): Promise<T> {
   const { endpoint, request, token } = to
   const startedMs = ports.now()
-  const log = (outcome: Partial<CallLog>) =>
+  const endSpan = beginSpan(call, endpoint)
+  const log = (outcome: Partial<CallLog>) => {
+    endSpan(outcome)
     ports.onCall?.({ ...subject(call, endpoint), ...outcome, ms: ports.now() - startedMs })
+  }
   let status: number | undefined
   let data: T
   try {

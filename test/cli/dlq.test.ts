@@ -194,6 +194,19 @@ describe.concurrent('egress dlq redrive', () => {
     expect((await stage.letters()).map(({ Body }) => Body)).toEqual([continued('beta', 7)])
   })
 
+  it('goes on with the trace that its letter is of', async ({ stage }) => {
+    const { uid, turn } = await failed(stage, 'alpha')
+    const carrier = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'shop=1' }
+    const about = { code: 'Forbidden', uid, turn, step: 'clone', failedAt: '2026-01-01T00:00:00.000Z' }
+    await stage.bury('create', continued(uid, turn - 1), { ...about, problem: {}, carrier })
+    await stage.here('dlq', 'redrive', '--code', 'Forbidden')
+    const [message] = await stage.messages('create')
+    expect(message?.MessageAttributes).toMatchObject({
+      traceparent: { StringValue: carrier.traceparent },
+      tracestate: { StringValue: 'shop=1' },
+    })
+  })
+
   it('runs a failed row again whose letter was lost', async ({ stage }) => {
     await stage.store({ ...(await failed(stage, 'alpha')), uid: 'lost' })
     expect((await stage.here('dlq', 'redrive', 'lost')).out).toBe('lost  run again from clone\n')

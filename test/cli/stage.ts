@@ -66,6 +66,7 @@ export async function openStage() {
     giveUp: (side: Side, body: string) =>
       aws.sqs.send(new SendMessageCommand({ QueueUrl: urls[side].deadLetters, MessageBody: body })),
     bodies: async (side: Side) => (await drain(urls[side].queue)).map(({ Body = '' }) => JSON.parse(Body)),
+    messages: (side: Side) => drain(urls[side].queue),
     letters: async () => [
       ...(await drain(urls.create.deadLetters)),
       ...(await drain(urls.delete.deadLetters)),

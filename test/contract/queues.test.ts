@@ -44,6 +44,22 @@ function defineQueuesContract(name: string, open: () => Promise<Opened>) {
       expect(await opened.isSilent(side === 'create' ? 'delete' : 'create')).toBe(true)
     })
 
+    it('brings what a message and a dead letter carry of a trace', async () => {
+      const carrier = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'shop=1,x=2' }
+      await opened.queues.send('create', ours, { delaySeconds: 0, carrier })
+      expect((await received('create')).carrier).toEqual(carrier)
+      // All that there can be: SQS takes ten attributes.
+      const whole = {
+        code: 'Forbidden',
+        uid: 'a',
+        turn: 4,
+        step: 'clone',
+        failedAt: new Date(NOW).toISOString(),
+      }
+      await opened.queues.bury('create', 'x', { ...whole, problem: { reason: 'r' }, carrier })
+      expect((await opened.deadLetter('create')).obituary).toMatchObject({ ...whole, carrier })
+    })
+
     it('holds a message back for its delay', async () => {
       await opened.queues.send('create', ours, { delaySeconds: 0.2 })
       expect(await opened.isSilent('create')).toBe(true)
@@ -140,6 +156,10 @@ defineQueuesContract('in memory', async () => {
   }
 })
 
+/** The attributes of a message. */
+const textsOf = ({ MessageAttributes = {} }: Message): Record<string, string> =>
+  Object.fromEntries(Object.entries(MessageAttributes).map(([key, value]) => [key, value.StringValue ?? '']))
+
 /** The real queues, read as the event source mapping reads them. */
 function overSqs(aws: LocalAws): Opened {
   const { sqs, emulators } = aws
@@ -171,6 +191,7 @@ function overSqs(aws: LocalAws): Opened {
         body: message.Body ?? '',
         receiptHandle: message.ReceiptHandle ?? '',
         receiveCount: Number(message.Attributes?.ApproximateReceiveCount),
+        carrier: textsOf(message),
       }
     },
     isSilent: async (side) => (await receiveFrom(urls[side].queue, 0)) === undefined,
@@ -179,9 +200,7 @@ function overSqs(aws: LocalAws): Opened {
       const message = await receiveFrom(urls[side].deadLetters, 10)
       if (!message) throw new Error('no dead letter')
       await remove(urls[side].deadLetters, message.ReceiptHandle)
-      const { problem, turn, ...rest } = Object.fromEntries(
-        Object.entries(message.MessageAttributes ?? {}).map(([key, value]) => [key, value.StringValue ?? '']),
-      )
+      const { problem, turn, traceparent, tracestate, ...rest } = textsOf(message)
       return {
         body: message.Body ?? '',
         obituary: {
@@ -190,6 +209,7 @@ function overSqs(aws: LocalAws): Opened {
           ...rest,
           ...(turn === undefined ? {} : { turn: Number(turn) }),
           problem: JSON.parse(problem ?? ''),
+          ...(traceparent && tracestate && { carrier: { traceparent, tracestate } }),
         },
       }
     },

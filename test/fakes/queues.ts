@@ -1,5 +1,6 @@
 import type { Delivery, Obituary, Queues } from '../../lib/queue.ts'
 import type { Side } from '../../lib/record.ts'
+import type { Carrier } from '../../lib/tracing.ts'
 
 type Message = {
   messageId: string
@@ -8,12 +9,13 @@ type Message = {
   receiveCount: number
   receipt: string | undefined
   sentAtMs: number
+  carrier: Carrier
 }
 export type DeadLetter = { side: Side; body: string; obituary: Obituary }
 
 export type MemoryQueues = Queues & {
   /** Puts a body there as a publisher would. */
-  publish(side: Side, body: string): void
+  publish(side: Side, body: string, carrier?: Carrier): void
   /** Everything visible now, at most ten, hidden for the visibility time-out. */
   receive(side: Side): Delivery[]
   acknowledge(side: Side, delivery: Delivery): void
@@ -31,7 +33,7 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
   const deadLetters: DeadLetter[] = []
   let count = 0
 
-  function put(side: Side, body: string, delayMs: number): void {
+  function put(side: Side, body: string, delayMs: number, carrier: Carrier = {}): void {
     const messageId = `m${++count}`
     queues[side].set(messageId, {
       messageId,
@@ -40,6 +42,7 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
       receiveCount: 0,
       receipt: undefined,
       sentAtMs: now(),
+      carrier,
     })
   }
   const held = (side: Side, { messageId, receiptHandle }: Delivery) => {
@@ -48,9 +51,10 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
   }
 
   return {
-    publish: (side, body) => put(side, body, 0),
-    async send(side, message, { delaySeconds }) {
-      put(side, JSON.stringify(message), Math.min(Math.max(Math.ceil(delaySeconds), 0), 900) * 1000)
+    publish: (side, body, carrier) => put(side, body, 0, carrier),
+    async send(side, message, { delaySeconds, carrier }) {
+      const delayMs = Math.min(Math.max(Math.ceil(delaySeconds), 0), 900) * 1000
+      put(side, JSON.stringify(message), delayMs, carrier)
     },
     async bury(side, body, obituary) {
       deadLetters.push({ side, body, obituary })
@@ -65,8 +69,8 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
         message.receiveCount += 1
         message.visibleAt = now() + visibilityMs
         message.receipt = `r${++count}`
-        const { messageId, body, receipt, receiveCount, sentAtMs } = message
-        return { messageId, body, receiptHandle: receipt, receiveCount, sentAtMs }
+        const { messageId, body, receipt, receiveCount, sentAtMs, carrier } = message
+        return { messageId, body, receiptHandle: receipt, receiveCount, sentAtMs, carrier }
       })
     },
     acknowledge(side, delivery) {

@@ -31,6 +31,9 @@ import { target } from './template.ts'
 // What is tested is what is deployed: the zips that Lambda is given, each in a process of its own with nothing else, on the
 // environment that the template gives it; emulators and a simulated cluster around them.
 
+const sdk = new URL('./fixtures/otel.mjs', import.meta.url).pathname
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
 const STAGE = 'lab'
 const TOKEN = '/egress/local/lab/token'
 const PASSWORD = '/egress/local/passwords/demo'
@@ -144,6 +147,10 @@ async function start(room: string, parametersUrl: string) {
     timeoutSeconds: Properties.Timeout,
     env: {
       ...Object.fromEntries(variables),
+      // As the wrapper of a layer would. The other functions have no SDK.
+      ...(room === 'create' && {
+        NODE_OPTIONS: `${Object.fromEntries(variables).NODE_OPTIONS} --import ${sdk}`,
+      }),
       AWS_REGION: REGION,
       AWS_ACCESS_KEY_ID: credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
@@ -163,6 +170,7 @@ const send = (QueueUrl: string, message: object | string) =>
   sqs().send(
     new SendMessageCommand({
       QueueUrl,
+      MessageAttributes: { traceparent: { DataType: 'String', StringValue: traceparent } },
       MessageBody: typeof message === 'string' ? message : JSON.stringify(message),
     }),
   )
@@ -201,7 +209,9 @@ async function outcome(): Promise<{ type: string; uid: string } & Record<string,
     .catch(() => {
       throw new Error(`no outcome; problems: ${problems.join('; ')}; last said: ${said()}`)
     })
-  return JSON.parse(JSON.parse(message?.Body ?? '').Message)
+  const { Message, MessageAttributes } = JSON.parse(message?.Body ?? '')
+  carriedByOutcomes.push(MessageAttributes.traceparent?.Value)
+  return JSON.parse(Message)
 }
 
 /** The lines of a function that CloudWatch makes metrics of. */
@@ -213,6 +223,12 @@ const metricsOf = (room: string): [name: string, value: unknown][] =>
   embedded(room).flatMap(({ _aws, ...line }) =>
     _aws.CloudWatchMetrics[0].Metrics.map(({ Name }: { Name: string }) => [Name, line[Name]]),
   )
+
+const carriedByOutcomes: (string | undefined)[] = []
+
+/** The spans that an SDK in the function's process was given. */
+const spansOf = (room: string) =>
+  (functions[room]?.deployed.lines ?? []).map((line) => JSON.parse(line)).filter((line) => 'span' in line)
 
 const seenBy = (room: string): Seen[] => functions[room]?.recorders.flatMap(({ seen }) => seen) ?? []
 
@@ -308,6 +324,31 @@ describe('packaged bundles', () => {
     expect(round).toMatchObject({ summary: { clusters: ['lab'], counts: { failure: 0 } } })
     await vi.waitFor(() => expect(metricsOf('check')).toContainEqual(['ReadyProxies', 0]))
     expect(metricsOf('check')).toContainEqual(['CheckFailures', 0])
+  })
+
+  it('give their spans to an SDK that was put into the process, in the trace of whoever published', () => {
+    const spans = spansOf('create')
+    const [, traceId, publisher] = traceparent.split('-')
+    const asked = spans.find(({ span }) => span === 'process ProxyRequested')
+    expect(asked).toMatchObject({ traceId, parent: publisher, attributes: { 'egress.uid': uid } })
+    const clone = spans.find(({ span }) => span === 'step clone')
+    expect(clone).toMatchObject({ traceId, parent: asked?.spanId })
+    const call = spans.find(({ span }) => span === 'POST /nodes/{node}/qemu/{vmid}/clone')
+    expect(call).toMatchObject({
+      traceId,
+      parent: clone?.spanId,
+      attributes: { 'http.response.status_code': 200 },
+    })
+    expect(carriedByOutcomes[0]).toContain(traceId)
+    // Handed over at the end of each invocation, before Lambda may freeze the process.
+    const handed = (functions.create?.deployed.lines ?? []).filter((line) => line === '{"flushed":true}')
+    expect(handed.length).toBeGreaterThan(5)
+  })
+
+  it('have nothing to do with traces where there is none', () => {
+    expect(spansOf('delete')).toEqual([])
+    // Of ProxyDeleted, which the function without one told.
+    expect(carriedByOutcomes.at(-1)).toBeUndefined()
   })
 
   it('print what they measure as CloudWatch reads it, each metric with its unit and its dimensions', () => {

@@ -1,3 +1,4 @@
+import { type TracerProvider, trace } from '@opentelemetry/api'
 import type { Context, SQSEvent, SQSRecord } from 'aws-lambda'
 import { describe, expect, it } from 'vitest'
 import { batchHandler } from '../../lib/lambda.ts'
@@ -5,6 +6,7 @@ import type { Invocation } from '../../lib/life-cycle.ts'
 import type { Delivery } from '../../lib/queue.ts'
 import type { Worker } from '../../lib/worker.ts'
 import { createMemoryQueues } from '../fakes/queues.ts'
+import { collectSpans } from '../lab/spans.ts'
 
 const attributes = {
   ApproximateReceiveCount: '3',
@@ -98,11 +100,21 @@ describe('batch handler', () => {
       return { kind: 'acknowledge' }
     })
     await run({
-      Records: [record('a'), record('b', { attributes: { ...attributes, ApproximateReceiveCount: '' } })],
+      Records: [
+        record('a', { attributes: { ...attributes, SentTimestamp: '1767225600000' } }),
+        record('b', { attributes: { ...attributes, ApproximateReceiveCount: '' } }),
+      ],
     })
     expect(seen).toEqual([
-      { messageId: 'a', body: 'a', receiptHandle: 'receipt-a', receiveCount: 3 },
-      { messageId: 'b', body: 'b', receiptHandle: 'receipt-b', receiveCount: 1 },
+      {
+        messageId: 'a',
+        body: 'a',
+        receiptHandle: 'receipt-a',
+        receiveCount: 3,
+        sentAtMs: Date.UTC(2026, 0, 1),
+        carrier: {},
+      },
+      { messageId: 'b', body: 'b', receiptHandle: 'receipt-b', receiveCount: 1, carrier: {} },
     ])
   })
 
@@ -148,5 +160,61 @@ describe('batch handler', () => {
       return { kind: 'acknowledge' }
     }
     expect(await open(untilCut, { leftMs: 5010 }).run(batch('a'))).toEqual(failed())
+  })
+})
+
+describe('batch handler and traces', () => {
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  const attribute = (stringValue: string) => ({ stringValue, dataType: 'String' }) as const
+  const withTrace = record('a', {
+    messageAttributes: { traceparent: attribute(traceparent), baggage: attribute('x=1') },
+  })
+  const envelope = (MessageAttributes: object) =>
+    record('b', { body: JSON.stringify({ Type: 'Notification', Message: '{}', MessageAttributes }) })
+  const carriers = async (...Records: SQSRecord[]) => {
+    const seen: Delivery['carrier'][] = []
+    const { run } = open(async ({ carrier }) => {
+      seen.push(carrier)
+      return { kind: 'acknowledge' }
+    })
+    expect(await run({ Records })).toEqual(failed())
+    return seen
+  }
+
+  it('hands on the trace of a record, from its attributes or from an envelope of SNS, and nothing else', async () => {
+    const spans = collectSpans()
+    try {
+      const inside = envelope({ traceparent: { Type: 'String', Value: traceparent } })
+      const mangled = record('c', { body: '{"traceparent"' })
+      expect(await carriers(withTrace, inside, mangled, envelope({}))).toEqual([
+        { traceparent },
+        { traceparent },
+        {},
+        {},
+      ])
+    } finally {
+      await spans.stop()
+    }
+  })
+
+  it('has nothing to do with them where there is no SDK', async () => {
+    expect(await carriers(withTrace)).toEqual([{}])
+  })
+
+  it('hands the spans over before it answers, and answers all the same when they are not taken', async () => {
+    const flushes: string[] = []
+    const flushing = (forceFlush: () => Promise<void>) => {
+      trace.setGlobalTracerProvider({
+        getTracer: () => trace.getTracer('none'),
+        forceFlush,
+      } as TracerProvider)
+      return open(acknowledge)
+        .run(batch('a'))
+        .finally(() => trace.disable())
+    }
+    expect(await flushing(async () => void flushes.push('flushed'))).toEqual(failed())
+    expect(flushes).toEqual(['flushed'])
+    expect(await flushing(async () => Promise.reject(new Error('collector down')))).toEqual(failed())
+    expect(await flushing(() => new Promise(() => {}))).toEqual(failed())
   })
 })

@@ -103,6 +103,18 @@ describe('topic', () => {
     })
   })
 
+  it('has the trace of an event beside its type', async () => {
+    const sns = mockClient(SNSClient)
+    const publish = createPublish(new SNSClient({ region: 'x' }), 'arn:aws:sns:x:1:outcomes')
+    await publish(readyEvent(ready, NOW), { traceparent: '00-a-b-01' })
+    expect(sns).toHaveReceivedCommandExactlyOnceWith(PublishCommand, {
+      MessageAttributes: {
+        eventType: { DataType: 'String', StringValue: 'ProxyReady' },
+        traceparent: { DataType: 'String', StringValue: '00-a-b-01' },
+      },
+    })
+  })
+
   it('throws what SNS threw, so that the row is not saved as told', async () => {
     const sns = mockClient(SNSClient)
     sns.on(PublishCommand).rejects(new Error('throttled'))

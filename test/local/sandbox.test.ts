@@ -1,16 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSandbox, type Sandbox } from '../../local/sandbox.ts'
+import { telemetry } from '../../local/telemetry.ts'
 
 let sandbox: Sandbox
 const lines: string[] = []
 
-function open(options: { timeoutMs?: number; handler?: string } = {}): Sandbox {
+function open(options: { timeoutMs?: number; handler?: string; env?: object } = {}): Sandbox {
   lines.length = 0
   sandbox = createSandbox({
     handler: new URL(options.handler ?? './fixtures/handler.ts', import.meta.url).href,
     functionName: 'egress-test',
     functionArn: 'arn:aws:lambda:us-east-1:000000000000:function:egress-test',
-    env: { EGRESS_SECRET: 'given' },
+    env: { EGRESS_SECRET: 'given', ...options.env },
     timeoutMs: options.timeoutMs ?? 10_000,
     onLine: (line) => lines.push(line),
   })
@@ -41,6 +42,15 @@ describe('sandbox', () => {
     expect(byPino).not.toHaveProperty('path')
     const context = JSON.parse(lines.find((line) => line.includes('remainingMs')) ?? '')
     expect(context.remainingMs).toBeGreaterThan(5_000)
+  })
+
+  it('loads into its thread what the NODE_OPTIONS of its environment name', async () => {
+    const preload = new URL('./fixtures/preload.mjs', import.meta.url).pathname
+    open({
+      env: telemetry({ NODE_OPTIONS: `--import ${preload}`, OTEL_SERVICE_NAME: 'egress', HOME: '/root' }),
+    })
+    await sandbox.invoke(event('fine'))
+    await vi.waitFor(() => expect(lines).toEqual(['loaded before the handler, for egress, without HOME']))
   })
 
   it('says what the handler threw and serves on', async () => {
