@@ -17,6 +17,7 @@ export type Settings = QueueSettings & {
   logRetentionDays: number
   /** Empty for nobody: CloudFormation's conditions compare strings. */
   alarmEmail: string
+  tracing: Tracing
   /** Read by the functions at cold start, so packaged with them. */
   configFile: string
   packagedFiles: string[]
@@ -29,6 +30,16 @@ export type Settings = QueueSettings & {
   subnetIds: (string | object)[]
   securityGroupIds: (string | object)[]
   vpn: Vpn
+}
+
+/** Nothing of it is in the template when it is off. */
+type Tracing = {
+  mode: 'Active' | false
+  layers: string[]
+  /** Of each function, besides what all have. */
+  environment: Record<string, string>
+  /** Managed policies of each role. */
+  policies: object[]
 }
 
 type Vpn = {
@@ -72,6 +83,7 @@ export function settings(from: {
     protect,
     logRetentionDays,
     alarmEmail,
+    tracing: tracing(stage),
     configFile,
     packagedFiles: [configFile, ...certificates(config).map((path) => relative(folder, path))],
     tokenParameters: tokenParameters(config).map(parameterArn),
@@ -80,6 +92,19 @@ export function settings(from: {
     subnetIds: existing?.subnetIds ?? [{ Ref: 'PrivateSubnetA' }, { Ref: 'PrivateSubnetB' }],
     securityGroupIds: existing?.securityGroupIds ?? [{ Ref: 'FunctionSecurityGroup' }],
     vpn: 'vpn' in network ? vpn(network.vpn, config) : NO_VPN,
+  }
+}
+
+function tracing({ tracing: wanted }: Stage): Tracing {
+  const network = { Ref: 'NetworkPolicy' }
+  if (!wanted) return { mode: false, layers: [], environment: {}, policies: [network] }
+  const { layers, wrapper, environment } = wanted
+  const toXRay = { 'Fn::Sub': `arn:\${AWS::Partition}:iam::aws:policy/AWSXRayDaemonWriteAccess` }
+  return {
+    mode: 'Active',
+    layers,
+    environment: { AWS_LAMBDA_EXEC_WRAPPER: wrapper, ...environment },
+    policies: [network, toXRay],
   }
 }
 

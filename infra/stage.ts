@@ -52,6 +52,35 @@ const Batches = z
 /** Batches of each queue in work at once, of up to ten records each; serverless.yml has the default. */
 const Concurrency = z.strictObject({ create: Batches, delete: Batches }).prefault({})
 
+/** OpenTelemetry in the functions: layers with an SDK, and what that is told. docs/operations.md, Traces, says more. */
+const Tracing = z.strictObject({
+  layers: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^arn:aws[a-z-]*:lambda:[a-z0-9-]+:\d{12}:layer:[\w-]+:\d+$/,
+          wanted('an ARN such as arn:aws:lambda:eu-central-1:123456789012:layer:name:7, with its version'),
+        ),
+    )
+    .min(1, wanted('at least one layer'))
+    .max(5, wanted('at most 5 layers')),
+  /** Starts the runtime with the SDK in it. */
+  wrapper: z.string().startsWith('/opt/', wanted('a path below /opt/')).default('/opt/otel-instrument'),
+  environment: z
+    .record(z.string(), z.string(wanted('a text, in quotes')))
+    .refine(
+      (variables) => Object.keys(variables).every((name) => /^OTEL_[A-Z0-9_]+$/.test(name)),
+      wanted('names that begin with OTEL_'),
+    )
+    // Where collectors want their keys.
+    .refine(
+      (variables) => !Object.keys(variables).some((name) => name.endsWith('HEADERS')),
+      wanted('no headers: a key is not packaged with a function'),
+    )
+    .default({}),
+})
+
 /** What a deployment is given besides config/<stage>.yml: what only AWS needs to know, and no function reads. */
 export const Stage = z.strictObject({
   region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, wanted('a region such as eu-central-1')),
@@ -64,6 +93,7 @@ export const Stage = z.strictObject({
     .default(30),
   /** Told of every alarm and every failed proxy. AWS asks it for a confirmation first. */
   alarmEmail: z.email(wanted('an e-mail address')).optional(),
+  tracing: Tracing.optional(),
   network: z.union(
     [z.strictObject({ existing: Existing }), z.strictObject({ vpn: Vpn })],
     wanted('{ existing: … } or { vpn: … }, see infra/stages/example.yml'),

@@ -34,6 +34,7 @@ import { target } from './template.ts'
 const sdk = new URL('./fixtures/otel.mjs', import.meta.url).pathname
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
+const LAYER = 'arn:aws:lambda:us-east-1:123456789012:layer:AWSOpenTelemetryDistroJs:9'
 const STAGE = 'lab'
 const TOKEN = '/egress/local/lab/token'
 const PASSWORD = '/egress/local/passwords/demo'
@@ -64,6 +65,7 @@ beforeAll(async () => {
     protect: true,
     concurrency: { create: 2, delete: 2 },
     network: { existing: { subnetIds: ['subnet-0a1b2c3d'], securityGroupIds: ['sg-0a1b2c3d'] } },
+    tracing: { layers: [LAYER], environment: { OTEL_SERVICE_NAME: 'egress' } },
   })
   packaged = await packageStage(STAGE, { config: String(document), stage })
   opened.push(() => packaged.remove())
@@ -405,7 +407,26 @@ describe('packaged bundles', () => {
   })
 })
 
-describe('template of a stage in an existing network', () => {
+describe('template of a stage in an existing network, with a layer for traces', () => {
+  it('puts the layer into every function, starts it, and lets it send to X-Ray', () => {
+    for (const [, { Properties }] of declared(packaged.template)) {
+      expect(Properties).toMatchObject({
+        Layers: [LAYER],
+        TracingConfig: { Mode: 'Active' },
+        Environment: {
+          Variables: {
+            AWS_LAMBDA_EXEC_WRAPPER: '/opt/otel-instrument',
+            OTEL_SERVICE_NAME: 'egress',
+            // The wrapper adds to it.
+            NODE_OPTIONS: '--enable-source-maps',
+          },
+        },
+      })
+      const role = packaged.template.Resources[target(Properties.Role) ?? '']
+      expect(JSON.stringify(role?.Properties.ManagedPolicyArns)).toContain('AWSXRayDaemonWriteAccess')
+    }
+  })
+
   it.each(Object.keys(rules))('%s', async (name) => {
     expect(await rules[name as keyof typeof rules](packaged.template, given)).toEqual([])
   })

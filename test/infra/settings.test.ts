@@ -147,6 +147,37 @@ describe('settings', () => {
     expect(() => read({ verify: { ...verify, probe: 'none' }, defaults }, { network: { vpn } })).not.toThrow()
   })
 
+  it('put an SDK into the functions where the stage names a layer, and nothing where it does not', () => {
+    expect(read({}, {}).tracing).toEqual({
+      mode: false,
+      layers: [],
+      environment: {},
+      policies: [{ Ref: 'NetworkPolicy' }],
+    })
+    const layers = ['arn:aws:lambda:eu-central-1:123456789012:layer:AWSOpenTelemetryDistroJs:9']
+    expect(
+      read({}, { tracing: { layers, environment: { OTEL_SERVICE_NAME: 'egress' } } }).tracing,
+    ).toMatchObject({
+      mode: 'Active',
+      layers,
+      environment: { AWS_LAMBDA_EXEC_WRAPPER: '/opt/otel-instrument', OTEL_SERVICE_NAME: 'egress' },
+    })
+  })
+
+  it.each([
+    [
+      { layers: ['AWSOpenTelemetryDistroJs'] },
+      'tracing.layers.0: got "AWSOpenTelemetryDistroJs", wanted an ARN',
+    ],
+    [{ environment: { OTEL_EXPORTER_OTLP_HEADERS: 'api-key=x' } }, 'wanted no headers'],
+    [{ environment: { EGRESS_CONFIG: 'other.yml' } }, 'wanted names that begin with OTEL_'],
+  ])('refuse an SDK that is told what does not belong there: %j', (tracing, complaint) => {
+    const layers = ['arn:aws:lambda:eu-central-1:123456789012:layer:x:9']
+    const stage = { tracing: { layers, ...tracing } }
+    expect(() => read({}, stage)).toThrow(complaint)
+    expect(() => read({}, stage)).not.toThrow('api-key')
+  })
+
   it('complain of everything in a stage file at once, by path', () => {
     const stage = {
       region: 'frankfurt',

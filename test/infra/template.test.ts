@@ -38,6 +38,17 @@ describe('template', () => {
   )
 })
 
+describe('template of a stage without a layer for traces', () => {
+  it('has nothing of it', () => {
+    for (const [, { Properties }] of functions(packaged.template)) {
+      expect(Properties.Layers ?? []).toEqual([])
+      expect(Properties).not.toHaveProperty('TracingConfig')
+      expect(Properties.Environment.Variables).not.toHaveProperty('AWS_LAMBDA_EXEC_WRAPPER')
+    }
+    expect(JSON.stringify(packaged.template)).not.toContain('XRay')
+  })
+})
+
 describe('page of permissions', () => {
   it('is what the template says', async () => {
     await expect(permissionsPage(packaged.template)).toMatchFileSnapshot('../../docs/aws-permissions.md')
