@@ -76,7 +76,7 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     const startedAt = now()
     const message = read(delivery.body)
     const about =
-      message instanceof InvalidEvent ? unreadable : { type: message.type, continues: isOurs(message) }
+      message instanceof InvalidEvent ? illegible : { type: message.type, continues: isOurs(message) }
     const decided = await tracedDelivery(side, delivery, about, () => decide(message, delivery, invocation))
     const { verdict, measurements = [], ...decision } = decided
     log({ ...decision, ms: now() - startedAt })
@@ -155,9 +155,14 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     const isLast = delivery.receiveCount >= UNREADABLE_RECEIVES
     if (isLast) await bury(delivery, code, { reason }, { uid, turn })
     await ledger.release(uid, token)
-    if (isLast) return { uid, turn, outcome: 'dead letter', code, reason, verdict: acknowledge }
+    const about = { uid, turn, code, reason }
+    if (isLast) {
+      const measurements = [measured('EventsRefused', 1, { code })]
+      return { ...about, outcome: 'dead letter', verdict: acknowledge, measurements }
+    }
     const seconds = redeliverySeconds('Unexpected', delivery.receiveCount, random)
-    return { uid, turn, outcome: 'back', code, reason, verdict: { kind: 'back', seconds } }
+    const measurements = [measured('Retries', 1, { code })]
+    return { ...about, outcome: 'back', verdict: { kind: 'back', seconds }, measurements }
   }
 
   /** A message whose row is ours for now. */
@@ -261,7 +266,7 @@ export const decided = (
   measurements: readonly Measurement[] = [],
 ): Decided => ({ outcome, reason, verdict: acknowledge, measurements })
 
-const unreadable = { type: 'message', continues: false }
+const illegible = { type: 'message', continues: false }
 const acknowledge: Verdict = { kind: 'acknowledge' }
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 /** Without a release the lease ends by itself, and the delivery is back by then. */
