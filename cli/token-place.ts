@@ -50,12 +50,12 @@ export const withPlace = <T>(argv: Argv<T>) =>
     .option('kms-key', {
       type: 'string',
       requiresArg: true,
-      describe: 'key that encrypts the parameter, unless it is the account’s own of SSM',
+      describe: "key that encrypts the parameter, unless it is the stage's or the account's own of SSM",
     })
 
 /** @throws {UsageError} for a cluster, a configuration or a stage that is not there */
 export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
-  const { path, flags, region } = whereOf(args, env)
+  const { path, flags, region, key } = whereOf(args, env)
   const config = loadConfig(path)
   const cluster = config.clusters[args.cluster]
   if (!cluster)
@@ -71,7 +71,7 @@ export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
     cluster,
     sources: [cluster.token].flat(),
     secrets,
-    store: createTokenStore(ssm, args['kms-key']),
+    store: createTokenStore(ssm, args['kms-key'] ?? key),
     as: (token) =>
       createAdministration(
         { endpoints, ...(ca === undefined ? {} : { ca }), token: { get: async () => [token] } },
@@ -81,7 +81,7 @@ export function openPlace(args: PlaceArgs, env: NodeJS.ProcessEnv): TokenPlace {
   }
 }
 
-type Where = { path: string; flags: string[]; region?: string | undefined }
+type Where = { path: string; flags: string[]; region?: string | undefined; key?: string | undefined }
 
 /** A stage's token is stored before the stage is deployed, so what is asked is its files, and nothing of the account. */
 function whereOf({ stage, config, data }: PlaceArgs, env: NodeJS.ProcessEnv): Where {
@@ -92,7 +92,8 @@ function whereOf({ stage, config, data }: PlaceArgs, env: NodeJS.ProcessEnv): Wh
       throw new UsageError(
         `stage ${stage} has no ${path} here: run this where its files are, or give --config`,
       )
-    return { path, flags: [`--stage ${stage}`, ...named], region: regionOf(stage) }
+    const { region, secretsKeyArn: key } = ofStage(stage)
+    return { path, flags: [`--stage ${stage}`, ...named], region, key }
   }
   if (config !== undefined) return { path: config, flags: named }
   const { EGRESS_CONFIG: path } = env
@@ -104,11 +105,14 @@ function whereOf({ stage, config, data }: PlaceArgs, env: NodeJS.ProcessEnv): Wh
   )
 }
 
-/** Where the stage is, or is going to be. Undefined, for the SDK's own, when its file is elsewhere. */
-function regionOf(stage: string): string | undefined {
+/** What of infra/stages/<stage>.yml says where secrets go; packaging reads all of it. */
+const StageFile = z.object({ region: z.string(), secretsKeyArn: z.string().optional() })
+
+/** Where the stage is, or is going to be. Nothing, for the SDK's own defaults, when its file is elsewhere. */
+function ofStage(stage: string): Partial<z.infer<typeof StageFile>> {
   const path = `infra/stages/${stage}.yml`
-  if (!existsSync(path)) return undefined
-  const file = z.object({ region: z.string() }).safeParse(parse(readFileSync(path, 'utf8')))
+  if (!existsSync(path)) return {}
+  const file = StageFile.safeParse(parse(readFileSync(path, 'utf8')))
   if (!file.success) throw new UsageError(`${path} names no region`)
-  return file.data.region
+  return file.data
 }

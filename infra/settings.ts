@@ -25,6 +25,8 @@ export type Settings = QueueSettings & {
   tokenParameters: object[]
   /** Parameters whose names a request may give as its `passwordParameter`. */
   passwordParameters: object[]
+  /** What lets the functions read parameters that a key of one's own encrypts. */
+  secretsKey: Record<string, object>
   /** Which file of infra/network/ describes the network. */
   network: 'existing' | 'vpn'
   subnetIds: (string | object)[]
@@ -73,7 +75,7 @@ export function settings(from: {
   const complaints = [...outOfReach(folder, config), ...notAdmitted(config, stage)]
   if (complaints.length > 0) throw new ConfigError(configFile, complaints)
   refuseEndlessRetries(config)
-  const { region, protect, logRetentionDays, alarmEmail = '', concurrency, network } = stage
+  const { region, protect, logRetentionDays, alarmEmail = '', concurrency, network, secretsKeyArn } = stage
   const existing = 'existing' in network ? network.existing : undefined
   return {
     ...queueSettings(config.timings.functionTimeoutSeconds),
@@ -88,6 +90,7 @@ export function settings(from: {
     packagedFiles: [configFile, ...certificates(config).map((path) => relative(folder, path))],
     tokenParameters: tokenParameters(config).map(parameterArn),
     passwordParameters: [parameterArn(`${passwordPrefix(config.deployment)}*`)],
+    secretsKey: secretsKeyArn === undefined ? {} : secretsKey(secretsKeyArn),
     network: existing ? 'existing' : 'vpn',
     subnetIds: existing?.subnetIds ?? [{ Ref: 'PrivateSubnetA' }, { Ref: 'PrivateSubnetB' }],
     securityGroupIds: existing?.securityGroupIds ?? [{ Ref: 'FunctionSecurityGroup' }],
@@ -126,6 +129,31 @@ export const tokenParameters = (config: Config): string[] =>
 /** A parameter of the account: a name without a leading slash stands alone, one with it needs none in the ARN. */
 const parameterArn = (name: string) => ({
   'Fn::Sub': `arn:\${AWS::Partition}:ssm:\${AWS::Region}:\${AWS::AccountId}:parameter/${name.replace(/^\//, '')}`,
+})
+
+/** Only for what the parameter store asks in their name: with the key alone they could read nothing. */
+const secretsKey = (arn: string) => ({
+  SecretsKeyPolicy: {
+    Type: 'AWS::IAM::Policy',
+    Properties: {
+      PolicyName: 'secrets-key',
+      Roles: ['CreateRole', 'DeleteRole', 'GcRole', 'CheckRole'].map((role) => ({ Ref: role })),
+      PolicyDocument: {
+        Version: '2012-10-17',
+        Statement: [
+          {
+            Sid: 'SecretsKey',
+            Effect: 'Allow',
+            Action: 'kms:Decrypt',
+            Resource: arn,
+            Condition: {
+              StringEquals: { 'kms:ViaService': { 'Fn::Sub': `ssm.\${AWS::Region}.amazonaws.com` } },
+            },
+          },
+        ],
+      },
+    },
+  },
 })
 
 const certificates = ({ clusters }: Config): string[] => [

@@ -91,6 +91,14 @@ export const Stage = z.strictObject({
     .int()
     .refine((days) => RETENTIONS.includes(days), wanted(`one of ${RETENTIONS.join(', ')}`))
     .default(30),
+  /** A key of one's own for the parameters that hold tokens and passwords, instead of the account's own of SSM. */
+  secretsKeyArn: z
+    .string()
+    .regex(
+      /^arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key\/(mrk-)?[0-9a-f-]+$/,
+      wanted("a key's ARN, arn:aws:kms:<region>:<account>:key/<id>: IAM knows no aliases"),
+    )
+    .optional(),
   /** Told of every alarm and every failed proxy. AWS asks it for a confirmation first. */
   alarmEmail: z.email(wanted('an e-mail address')).optional(),
   tracing: Tracing.optional(),

@@ -15,6 +15,7 @@ import { egress, type Ran } from './egress.ts'
 // A stage before its first deployment: its two files, a parameter store on the wire, and a cluster that is really asked.
 
 const FIRST = '/egress/prod/lab/token'
+const KEY = 'arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d'
 const SECOND = '/egress/prod/lab/next-token'
 let folder: string
 let lab: Lab
@@ -33,7 +34,7 @@ beforeAll(async () => {
   mkdirSync(join(folder, 'config'))
   mkdirSync(join(folder, 'infra/stages'), { recursive: true })
   writeFileSync(join(folder, 'config/prod.yml'), String(document))
-  writeFileSync(join(folder, 'infra/stages/prod.yml'), 'region: eu-central-1\n')
+  writeFileSync(join(folder, 'infra/stages/prod.yml'), `region: eu-central-1\nsecretsKeyArn: ${KEY}\n`)
 })
 afterAll(async () => {
   await lab.close()
@@ -71,7 +72,7 @@ describe('egress token set --stage', () => {
       out: `stored egress@pve!ctl in parameter ${FIRST}\n`,
       err: expect.stringMatching(/^Proxmox VE 9\.\S+ accepts egress@pve!ctl\n$/),
     })
-    expect(ssm.kept.get(FIRST)).toMatchObject({ value: token, type: 'SecureString', keyId: 'alias/aws/ssm' })
+    expect(ssm.kept.get(FIRST)).toMatchObject({ value: token, type: 'SecureString', keyId: KEY })
   })
 
   it('stores nothing that the cluster refuses', async () => {

@@ -29,6 +29,7 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
     QueryCommand: { action: 'dynamodb:Query', on: ['ClaimsTable', 'ClaimsTable/index/byOwner'] },
   },
+  'lib/slots.ts': { PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] } },
   'lib/suspects.ts': {
     PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
     UpdateCommand: { action: 'dynamodb:UpdateItem', on: ['ClaimsTable'] },

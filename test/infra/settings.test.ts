@@ -68,6 +68,29 @@ describe('settings', () => {
     expect(settings.passwordParameters).toEqual([arn('egress/test/passwords/*')])
   })
 
+  it('let every function decrypt with a key of one’s own, by way of the parameter store alone', () => {
+    expect(read({}, {}).secretsKey).toEqual({})
+    const secretsKeyArn = 'arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c6d'
+    const { SecretsKeyPolicy } = read({}, { secretsKeyArn }).secretsKey
+    expect(SecretsKeyPolicy).toMatchObject({
+      Properties: {
+        Roles: [{ Ref: 'CreateRole' }, { Ref: 'DeleteRole' }, { Ref: 'GcRole' }, { Ref: 'CheckRole' }],
+        PolicyDocument: {
+          Statement: [
+            {
+              Action: 'kms:Decrypt',
+              Resource: secretsKeyArn,
+              Condition: {
+                StringEquals: { 'kms:ViaService': { 'Fn::Sub': `ssm.\${AWS::Region}.amazonaws.com` } },
+              },
+            },
+          ],
+        },
+      },
+    })
+    expect(() => read({}, { secretsKeyArn: 'alias/ours' })).toThrow('IAM knows no aliases')
+  })
+
   it('package the configuration and the certificates it names, and nothing else', () => {
     const { packagedFiles } = read(cluster({ caFile: 'pve.pem' }), {})
     expect(packagedFiles).toEqual(['config/test.yml', 'config/pve.pem'])
