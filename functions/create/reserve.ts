@@ -14,6 +14,8 @@ type Reserving = RowOf['reserve'] & Moment
 type Needs = Pick<Deps, 'vms' | 'claims' | 'config' | 'cluster' | 'countOn'>
 
 const PROBES_A_TURN = 16
+/** What says of a node that another one of its zone may do: its storage is away or not meant for it, or the node hangs. */
+const UNFIT = ['StorageOffline', 'UnsupportedStorage', 'Unreachable'] as const
 const ZONE_FULL_CAP_SECONDS = 24 * 3600
 const SETTLING_CAP_SECONDS = 3600
 
@@ -31,7 +33,7 @@ export async function reserve(row: Reserving, deps: Needs): Promise<Outcome> {
   return reserveOnOne(row, zone, await candidatesOf(zone, row, deps), deps)
 }
 
-/** Takes the best of the candidates; one that shows itself unfit, its storage away or the node hanging, gives way to the next. */
+/** Takes the best of the candidates; one that shows itself unfit gives way to the next. */
 async function reserveOnOne(
   row: Reserving,
   zone: Zone,
@@ -44,7 +46,7 @@ async function reserveOnOne(
     return await reserveOn(template, zone, row, deps)
   } catch (error) {
     const others = candidates.filter(({ node }) => node !== template.node)
-    const isUnfit = isProxmoxError(error, 'StorageOffline', 'Unreachable') && error.node === template.node
+    const isUnfit = isProxmoxError(error, ...UNFIT) && error.node === template.node
     if (!isUnfit || others.length === 0) throw error
     return reserveOnOne(row, zone, others, deps)
   }

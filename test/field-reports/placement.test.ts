@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { defaultWorld } from '../../sim/index.ts'
 import { expectDeletable, expectNothingLeft } from '../functions/adversity.ts'
 import { type Lab, type LabOptions, openLab, settled } from '../lab/lab.ts'
 
@@ -119,6 +120,21 @@ describe('a storage that is not active', () => {
     for (const uid of uids) lab.remove(uid)
     await lab.run()
     expectNothingLeft(lab)
+  })
+
+  it('or is not there on some nodes sends new proxies to the others, and where there is none that is told', async () => {
+    const world = defaultWorld()
+    const [, vmdata] = world.storages
+    if (vmdata) vmdata.nodes = ['pve1']
+    await open({ world })
+    const uids = uidsOf(4)
+    await readyAtOnce(uids)
+    expect(counts(placed(uids))).toEqual({ pve1: 4 })
+    await lab.close()
+    if (vmdata) vmdata.nodes = ['elsewhere']
+    await open({ world })
+    lab.request('alpha')
+    expect(await settled(lab, 'alpha')).toMatchObject({ problem: { code: 'UnsupportedStorage' } })
   })
 
   it('anywhere is waited for', async () => {
