@@ -179,6 +179,11 @@ export const Config = z
     zones: z.record(z.string(), Zone),
     /** How `reserve` chooses among nodes: by a hash of the uid (no reads), or the node with the fewest rows. */
     placement: z.enum(['hash', 'fewest']).default('hash'),
+    /** A label: proxies with the same value of it are put on different nodes, as far as there are nodes. */
+    spreadBy: z
+      .string()
+      .regex(/^[A-Za-z0-9._/-]{1,63}$/, wanted('the name of a label'))
+      .optional(),
     limits: Limits,
     defaults: Defaults,
     verify: Verify,

@@ -8,6 +8,7 @@ import { byFewest, byHash } from '../../lib/placement.ts'
 import { isProxmoxError } from '../../lib/proxmox/index.ts'
 import type { Moment, Patch, Place, RowOf } from '../../lib/record.ts'
 import { templatesOf } from '../../lib/wish.ts'
+import { bySpread, groupOf, groupPartition } from './spread.ts'
 import type { Deps } from './steps.ts'
 
 type Reserving = RowOf['reserve'] & Moment
@@ -48,6 +49,9 @@ async function reserveOnOne(
     const others = candidates.filter(({ node }) => node !== template.node)
     const isUnfit = isProxmoxError(error, ...UNFIT) && error.node === template.node
     if (!isUnfit || others.length === 0) throw error
+    const group = groupOf(row, deps.config)
+    if (group !== undefined)
+      await deps.claims.freeSlots(groupPartition(zone.cluster, template.node, group), row.uid)
     return reserveOnOne(row, zone, others, deps)
   }
 }
@@ -97,10 +101,21 @@ async function candidatesOf(zone: Zone, { spec }: Reserving, { vms, config }: Ne
 
 async function choose(
   zone: Zone,
-  { uid }: Reserving,
+  row: Reserving,
   candidates: Template[],
-  { config, countOn }: Needs,
+  deps: Needs,
 ): Promise<Template | undefined> {
+  const group = groupOf(row, deps.config)
+  if (group === undefined) return best(zone, row, candidates, deps)
+  const ranked: Template[] = []
+  for (let left = candidates; left.length > 0; left = left.filter((one) => !ranked.includes(one))) {
+    const first = await best(zone, row, left, deps)
+    if (first) ranked.push(first)
+  }
+  return bySpread(row.uid, ranked, (node) => groupPartition(zone.cluster, node, group), deps.claims)
+}
+
+async function best(zone: Zone, { uid }: Reserving, candidates: Template[], { config, countOn }: Needs) {
   if (config.placement === 'hash') return byHash(uid, candidates)
   const counts = new Map<string, number>()
   for (const { node } of candidates) counts.set(node, await countOn(zone.cluster, node))

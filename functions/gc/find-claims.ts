@@ -33,6 +33,7 @@ type Subject =
   | { kind: 'vmid'; cluster: string; vmid: number }
   /** Of a storage's queue; with a node unless all share it. */
   | { kind: 'slot'; cluster: string; node?: string }
+  /** Of a zone, or of a group on a node. */
   | { kind: 'zone'; cluster: string }
   | { kind: 'address'; cluster: string; of: string }
 
@@ -42,6 +43,7 @@ function subjectOf({ partition, sort, owner }: Claim, { rules }: Pick<Scene, 'ru
   if (kind === 'address') return { kind, cluster: first, of: owner }
   if (kind === 'vmid') return { kind, cluster: first, vmid: Number(sort) }
   if (kind === 'clone') return { kind: 'slot', cluster: first, ...(node === undefined ? {} : { node }) }
+  if (kind === 'spread') return { kind: 'zone', cluster: first }
   if (kind === 'zone') return { kind, cluster: rules.zones[partition.slice('zone#'.length)] ?? '' }
   return undefined
 }

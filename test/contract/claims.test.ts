@@ -107,6 +107,14 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await claims.takeSlot(partition, 2, other)).toBe(true)
     })
 
+    it('keeps a slot also where there are to be none any more, and gives out none', async () => {
+      const partition = `spread#${cluster}#pve1#shop`
+      expect(await claims.takeSlot(partition, 0, owner)).toBe(false)
+      expect(await claims.takeSlot(partition, 1, owner)).toBe(true)
+      expect(await claims.takeSlot(partition, 0, owner)).toBe(true)
+      expect(await claims.takeSlot(partition, 0, other)).toBe(false)
+    })
+
     it('tells who waits whether a slot is open, without taking it', async () => {
       const partition = `clone#${cluster}#vmdata`
       expect(await claims.queueForSlot(partition, 1, owner, now)).toBe('open')

@@ -88,8 +88,53 @@ describe('the nodes of a zone', () => {
   })
 })
 
-describe('zones of different nodes', () => {
+describe('proxies of one group', () => {
+  const grouped = (group: string) => ({ spec: { labels: { group } } })
+  const spread = { config: { spreadBy: 'group' } }
+
   // Report: ionos-cloud/cluster-api-provider-proxmox#577
+  it('are put on different nodes, though they all come at once', async () => {
+    await open(spread)
+    const uids = uidsOf(9)
+    for (const [index, uid] of uids.entries()) lab.request(uid, grouped(`set-${index % 3}`))
+    await lab.run(() => uids.every((uid) => lab.row(uid)?.phase === 'Ready'))
+    for (let set = 0; set < 3; set++) {
+      const nodes = placed(uids.filter((_, index) => index % 3 === set))
+      expect(counts(nodes)).toEqual({ pve1: 1, pve2: 1, pve3: 1 })
+    }
+    for (const uid of uids) lab.remove(uid)
+    await lab.run()
+    expectNothingLeft(lab)
+  })
+
+  it('fill up evenly where they are more than nodes, and the place of one that goes is taken next', async () => {
+    await open(spread)
+    const uids = uidsOf(6)
+    for (const uid of uids) lab.request(uid, grouped('shop'))
+    await lab.run(() => uids.every((uid) => lab.row(uid)?.phase === 'Ready'))
+    expect(counts(placed(uids))).toEqual({ pve1: 2, pve2: 2, pve3: 2 })
+    const node = placed(['proxy-0'])
+    lab.remove('proxy-0')
+    await lab.run(() => lab.row('proxy-0')?.phase === 'Deleted')
+    lab.request('another', grouped('shop'))
+    await settled(lab, 'another')
+    expect(placed(['another'])).toEqual(node)
+  })
+
+  it('share a node when the storage of the others is away, and leave no place taken there', async () => {
+    await open(spread)
+    const offline = "storage 'vmdata' is not online"
+    lab.sim.setStorage('vmdata', { offline, on: ['pve1', 'pve2'] })
+    const uids = uidsOf(2)
+    for (const uid of uids) lab.request(uid, grouped('shop'))
+    await lab.run(() => uids.every((uid) => lab.row(uid)?.phase === 'Ready'))
+    expect(counts(placed(uids))).toEqual({ pve3: 2 })
+    const places = lab.claims.all().filter(({ partition }) => partition.startsWith('spread#'))
+    expect(new Set(places.map(({ partition }) => partition))).toEqual(new Set(['spread#lab#pve3#shop']))
+  })
+})
+
+describe('zones of different nodes', () => {
   it('keep apart what is not to share a node', async () => {
     const zones = {
       left: { cluster: 'lab', nodes: ['pve1'] },

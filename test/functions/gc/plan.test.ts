@@ -123,6 +123,12 @@ const leftOvers: [string, Parts, string, object][] = [
     { kind: 'free claim', partition: 'clone#lab#vmdata#pve1', owner: 'a' },
   ],
   [
+    'a place of a group on a node whose owner is gone',
+    { claims: [{ partition: 'spread#lab#pve1#shop', sort: '3', owner: 'a' }] },
+    'claim#spread#lab#pve1#shop#3#a',
+    { kind: 'free claim', partition: 'spread#lab#pve1#shop', owner: 'a' },
+  ],
+  [
     'a place in a zone whose owner is gone',
     { claims: [{ partition: 'zone#lab-1', sort: '3', owner: 'a' }] },
     'claim#zone#lab-1#3#a',
