@@ -42,7 +42,7 @@ export async function openInstallation({
     now = surroundings.now ?? now
     sleep = surroundings.sleep ?? sleep
     const outside: Outside = {
-      exchange: watched(wire(exchange, { now, sleep })),
+      exchange: wire(watched(exchange), { now, sleep }),
       surroundings: {
         ...surroundings,
         ledger: slowed(ledger, ['take', 'save', 'release', 'read'], ways.tableMs),

@@ -10,6 +10,7 @@ import type { Deps } from './steps.ts'
 type Addressing = RowOf['address'] & Moment
 
 const SHARED_CAP_SECONDS = 1800
+const TURN_CAP_SECONDS = 24 * 3600
 
 /**
  * Asks the guest agent for the address of our NIC, and claims it: no two proxies are told of at one address. One guest at
@@ -22,7 +23,12 @@ export async function address(
   const { vms, claims, config, cluster } = deps
   const { place, uid } = row
   if (!(await claims.takeAgentTurn(place.cluster, place.node, uid))) {
-    return wait(`another guest of ${place.node} is being asked`, 1)
+    // No time of the guest's own: while the node does not answer, each that is asked keeps the others waiting.
+    const seconds = Math.min(15, Math.max(1, Math.round(row.waitedSeconds / 30)))
+    return wait(`another guest of ${place.node} is being asked`, seconds, {
+      capSeconds: TURN_CAP_SECONDS,
+      why: 'agent',
+    })
   }
   let interfaces: AgentInterface[]
   try {

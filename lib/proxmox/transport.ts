@@ -1,3 +1,4 @@
+import { createAdmission } from './admission.ts'
 import { problem } from './answer.ts'
 import { attempt, blamesEndpoint, wasCut } from './attempt.ts'
 import { checkEndpoints, createEndpoints } from './endpoints.ts'
@@ -33,12 +34,16 @@ export function createTransport(options: ProxmoxOptions): Transport {
   const timeouts = { ...defaultTimeouts, ...options.timeouts }
   const endpoints = createEndpoints(options.endpoints, now)
   const tokens = createTokens(options.token, now)
+  const admit = createAdmission()
   const { exchange, close } = options.exchange
     ? { exchange: options.exchange, close: async () => {} }
     : createExchange(options.ca)
   const ports = { exchange, now, ...(options.onCall ? { onCall: options.onCall } : {}) }
 
-  async function send<T>(call: Call<T>, bounds: Bounds): Promise<T> {
+  const send = <T>(call: Call<T>, bounds: Bounds): Promise<T> =>
+    admit(call.path?.node ?? bounds.endpoint?.url ?? 'any', () => carry(call, bounds))
+
+  async function carry<T>(call: Call<T>, bounds: Bounds): Promise<T> {
     const patienceMs = timeouts[call.patience ?? (isChange(call) ? 'changeMs' : 'readMs')]
     const giveUpAt = now() + 2 * patienceMs
     const queue = bounds.endpoint ? [bounds.endpoint] : endpoints.inOrder(call.path?.node)
