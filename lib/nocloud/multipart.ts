@@ -14,7 +14,7 @@ const boundary = 'egress-part'
 export function multipart(parts: Part[]): string {
   const head = ['MIME-Version: 1.0', `Content-Type: multipart/mixed; boundary="${boundary}"`, '']
   const body = parts.flatMap(({ type, filename, text }) => {
-    if (!/^[\n\x20-\x7e]*$/.test(text) || text.includes('--' + boundary)) {
+    if (!/^[\n\x20-\x7e]*$/.test(text) || `\n${text}`.includes(`\n--${boundary}`)) {
       throw new Error(`${filename} cannot stand in a multipart message`)
     }
     return [

@@ -43,9 +43,9 @@ const byStatus: Readonly<Record<number, ProxmoxErrorCode>> = {
 // pve-access-control RPCEnvironment.pm check, check_any; pve-guest-common GuestHelpers.pm for tags.
 function readForbidden(text: string): Reading {
   // A path without a privilege: the pool itself is not there.
-  const pool = /^Permission check failed \(pool '([^']+)' does not exist\)/.exec(text)?.[1]
+  const pool = /^Permission check failed \(pool '([\w./-]+)' does not exist\)/.exec(text)?.[1]
   if (pool !== undefined) return { code: 'Forbidden', path: `/pool/${pool}` }
-  const match = /^Permission check failed \((\/[^,)]*), ([A-Za-z.|]+)/.exec(text)
+  const match = /^Permission check failed \((\/[\w./@!-]*), ([A-Za-z.|]+)/.exec(text)
   if (!match) return { code: 'Forbidden' }
   const [, path = '', privilege = ''] = match
   return { code: 'Forbidden', path, privilege }

@@ -8,13 +8,14 @@ export type Params = Record<string, ParamValue>
  * so an unescaped one cuts it short. A repeated key becomes a list. Source: captures 02, "unencoded = in value".
  */
 export function decodeForm(text: string): Params {
-  const params: Params = {}
+  // Names are the caller's: `constructor` is one like any other.
+  const params = new Map<string, ParamValue>()
   for (const pair of text.split(/[&;]/)) {
     const [key = '', value = ''] = pair.split('=').map((part) => unescapeUri(part.replaceAll('+', ' ')))
     if (pair === '') continue
-    const earlier = params[key]
-    if (earlier === undefined) params[key] = value
-    else params[key] = Array.isArray(earlier) ? [...earlier, value] : [String(earlier), value]
+    const earlier = params.get(key)
+    if (earlier === undefined) params.set(key, value)
+    else params.set(key, Array.isArray(earlier) ? [...earlier, value] : [String(earlier), value])
   }
-  return params
+  return Object.fromEntries(params)
 }

@@ -57,10 +57,15 @@ function isBeginning(text: string): boolean {
   }
 }
 
-/** `null` is Perl's undef, which an option without a value is too; a nested object prints as its kind. */
+/** `null` is Perl's undef, which an option without a value is too; what is nested prints as its kind. */
 function toParam(item: unknown): ParamValue {
+  if (Array.isArray(item))
+    return item.map((entry) => (Array.isArray(entry) ? 'ARRAY' : String(toScalar(entry))))
+  return toScalar(item)
+}
+
+function toScalar(item: unknown): string | number | boolean {
   if (item === null) return ''
-  if (Array.isArray(item)) return item.map((entry) => String(entry ?? ''))
   if (typeof item === 'string' || typeof item === 'number' || typeof item === 'boolean') return item
   return 'HASH'
 }

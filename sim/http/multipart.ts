@@ -61,9 +61,8 @@ export function createUploadReader(options: {
     const head = delimiter.exec(pending)
     const start = head?.[0].length ?? 0
     if (head?.index !== 0 || !pending.startsWith(dispositionHeader, start)) return undefined
-    const found = /^(.*?); name="(.*?)"; filename="([^"]+)"/s.exec(
-      pending.slice(start + dispositionHeader.length),
-    )
+    const from = start + dispositionHeader.length
+    const found = /^(.*?); name="(.*?)"; filename="([^"]+)"/s.exec(pending.slice(from, from + longestHead))
     if (!found) return undefined
     const [line, type = '', field = '', filename = ''] = found
     const wrong = wrongDisposition(type)
@@ -72,7 +71,7 @@ export function createUploadReader(options: {
       return `wrong field name '${field}' for file upload, expected 'filename'${diedAt('field', version)}`
     }
     params.filename = Buffer.from(filename, 'latin1').toString('utf8').trim()
-    pending = afterBlankLine(pending.slice(start + dispositionHeader.length + line.length))
+    pending = afterBlankLine(pending.slice(from + line.length))
     stage = 'file'
     return undefined
   }
@@ -125,6 +124,8 @@ export function createUploadReader(options: {
 }
 
 const dispositionHeader = 'Content-Disposition: '
+/** pveproxy looks through all that is there; in a file that repeats `; name="` that would take for ever. */
+const longestHead = 8192
 
 function wrongDisposition(type: string): string | undefined {
   if (type === 'form-data') return undefined

@@ -23,7 +23,8 @@ export async function readHead(reader: Reader): Promise<HeadRead> {
   if (/^[^/]*@/.test(target)) return { kind: 'refused', reply: refused(400, 'invalid url') }
 
   const lines: string[] = []
-  const headers: Record<string, string> = {}
+  // Names are the caller's: `constructor` is one like any other.
+  const headers: Record<string, string> = Object.create(null)
   let name: string | undefined
   for (;;) {
     const line = await reader.line()

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 
 /** Reads a connection piece by piece. Every read gives `undefined` once nothing more can come: closed, or idle for too long. */
 export type Reader = {
-  /** The next line without its end. */
+  /** The next line without its end; `undefined` also for one that does not end within 64 KiB. */
   line(): Promise<string | undefined>
   /** Exactly so many bytes. */
   take(bytes: number): Promise<Buffer | undefined>
@@ -14,6 +14,8 @@ export type Reader = {
 
 /** A client that sends without waiting is slowed down beyond this. */
 const bufferBytes = 1024 * 1024
+/** What pveproxy keeps of a connection: a line that does not end within this ends the connection. Source: AnyEvent.pm, rbuf_max. */
+const lineBytes = 64 * 1024
 
 export function createReader(stream: Duplex, idleMs: number): Reader {
   let buffered: Buffer = Buffer.alloc(0)
@@ -56,7 +58,7 @@ export function createReader(stream: Duplex, idleMs: number): Reader {
     async line() {
       let newline = buffered.indexOf(0x0a)
       while (newline < 0) {
-        if (!(await more())) return undefined
+        if (buffered.length > lineBytes || !(await more())) return undefined
         newline = buffered.indexOf(0x0a)
       }
       return cut(newline, 1).toString('utf8').replace(/\r$/, '')
