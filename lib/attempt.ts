@@ -18,6 +18,7 @@ export const LOOK_AGAIN: ReadonlySet<FailureCode> = new Set([
   'Running',
   'TaskLost',
   'VmMissing',
+  'VolumeExists',
   'VolumeMissing',
 ])
 

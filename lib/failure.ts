@@ -61,6 +61,7 @@ export const FailureCode = z.enum([
   'UploadCorrupt',
   'VmLocked',
   'VmMissing',
+  'VolumeExists',
   'VolumeMissing',
 ])
 export type FailureCode = z.infer<typeof FailureCode>

@@ -83,6 +83,8 @@ export const Row = z.object({
   /** VMIDs tried by `reserve` so far. */
   probed: z.number().default(0),
   place: Place.optional(),
+  /** VMIDs that bear a left-over volume which no look had shown: a clone tripped over it. Not taken again. */
+  littered: z.array(z.number()).optional(),
   /** `cluster/node`, for the index by node. */
   placedOn: z.string().optional(),
   /** The VM at the place was seen, whole and ours. */
@@ -208,6 +210,7 @@ export type Patch = {
     | 'endpoint'
     | 'lookedAgain'
     | 'probed'
+    | 'littered'
     | 'cloned'
     | 'task'
     | 'ended'

@@ -5,6 +5,8 @@ import { grantCommand, type Lack } from './grant.ts'
 export type Trouble = {
   code: FailureCode
   message: string
+  /** Of the HTTP answer, when there was one. */
+  status?: number
   call?: string
   node?: string
   vmid?: number
@@ -336,9 +338,13 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       `its reason has them; ${taskLog(clues)} shows more. Mend what they name, ${redrive(clues)}, and report the words to the authors`,
   },
   Unreachable: {
-    symptom: 'no endpoint of the cluster answers',
+    symptom: 'no endpoint of the cluster answers, or none gets through to the node',
     hint: (clues) =>
-      `from where the functions run, \`curl --insecure ${clues.endpoint}/api2/json/version\`: is the VPN up? On node ${clues.node} \`systemctl status pveproxy\`. Mend it, ${redrive(clues)}`,
+      isBetweenNodes(clues)
+        ? `a pveproxy answered, and got no answer from node ${clues.node}: its own pvedaemon, or another node. That is between them, whatever certificates we trust. ` +
+          `On node ${clues.node} \`systemctl status pveproxy pvedaemon\`; on any other \`pvecm nodes\` (is ${clues.node} its name?) and \`curl --insecure https://${clues.node}:8006\`, ` +
+          `after a change of names or certificates \`pvecm updatecerts\`. Mend it, ${redrive(clues)}`
+        : `from where the functions run, \`curl --insecure ${clues.endpoint}/api2/json/version\`: is the VPN up? On node ${clues.node} \`systemctl status pveproxy\`. Mend it, ${redrive(clues)}`,
   },
   UnsupportedStorage: {
     symptom: 'a storage is not there, or not made for what it is asked',
@@ -366,12 +372,22 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: (clues) =>
       ofItself(`on any node \`pvesh get /cluster/resources --type vm\` shows where ${clues.vmid} is`),
   },
+  VolumeExists: {
+    symptom: 'a volume that was left of an earlier VM has the number of a new one',
+    hint: (clues) =>
+      ofItself(
+        `${clues.volume === placeholders.volume ? 'it' : clues.volume} is of no VM if \`qm config ${clues.vmid}\` on node ${clues.node} finds none: then \`pvesm free\` removes it`,
+      ),
+  },
   VolumeMissing: {
     symptom: 'the seed or a disk vanishes from its storage',
     hint: (clues) =>
       `who removes ${clues.volume === placeholders.volume ? clues.seed : clues.volume}? On node ${clues.node} \`pvesm list ${clues.isoStorage}\`, and \`pvenode task list --typefilter imgdel\`. Stop that, ${redrive(clues)}`,
   },
 }
+
+/** pveproxy answered for another, which did not. Source: AnyEvent::HTTP's pseudo codes. */
+const isBetweenNodes = ({ trouble: { status = 0 } }: Clues) => status >= 595 && status <= 599
 
 function forbidden(clues: Clues): string {
   const { trouble, node, vmid, pool, cluster } = clues

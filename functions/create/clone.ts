@@ -19,7 +19,8 @@ export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
   const full = await queue.stillFull()
   if (full) return full
   const look = await deps.vms.look(row.place)
-  if (look.kind === 'absent') return (await queue.enter()) ?? begin(row, deps)
+  if (look.kind === 'absent')
+    return isLittered(row) ? elsewhere(row) : ((await queue.enter()) ?? begin(row, deps))
   const sight = await judge(look, row, row.place, deps.vms, deps.config.deployment)
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return next('reserve', { place: undefined, ended: undefined })
@@ -27,6 +28,14 @@ export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
   if (mark.generation !== row.generation || mark.specHash !== row.specHash)
     return next('stop', { cloned: true })
   return next('seed', { cloned: true, place: { ...row.place, node: vm.node } })
+}
+
+/** Our clone to this number tripped over what was left of an earlier VM. Whoever that belongs to, another number will do. */
+const isLittered = ({ ended }: Cloning) => ended?.step === 'clone' && ended.code === 'VolumeExists'
+
+function elsewhere({ settled, place, littered = [] }: Cloning): Outcome {
+  if (!settled) return wait('a call that was not answered may still run', 10)
+  return next('reserve', { place: undefined, ended: undefined, littered: [...littered, place.vmid] })
 }
 
 async function begin(row: Cloning, { vms, config, cluster }: Needs): Promise<Outcome> {

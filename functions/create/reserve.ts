@@ -74,6 +74,7 @@ async function reserveOn(template: Template, zone: Zone, row: Reserving, deps: N
   const first = hashNumber(row.uid) + row.probed + PROBES_A_TURN * (row.problem?.times ?? 0)
   for (let probe = 0; probe < Math.min(PROBES_A_TURN, size); probe++) {
     const place = placed(from + ((first + probe) % size))
+    if (row.littered?.includes(place.vmid)) continue
     if (!(await deps.claims.takeVmid(place.cluster, place.vmid, row.uid))) continue
     if ((await deps.vms.isFree(place.vmid)) && (await hasNoDisk(place, deps)))
       return next('clone', reserved(row, place, deps))
@@ -139,6 +140,10 @@ async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, 
   for (const { cluster, vmid } of await claims.vmidsOf(row.uid)) {
     const place = placed(vmid)
     if (cluster !== place.cluster) continue
+    if (row.littered?.includes(vmid)) {
+      await claims.freeVmid(cluster, vmid, row.uid)
+      continue
+    }
     const look = await vms.look(place)
     if (look.kind === 'unknown') return 'unknown'
     const isOurs =

@@ -23,6 +23,7 @@ export type ProxmoxErrorCode =
   | 'InUse' // a base volume that linked clones still need
   | 'DigestMismatch'
   | 'VolumeMissing'
+  | 'VolumeExists' // a left-over volume has the name that a new one must have
   | 'UploadCorrupt' // what arrived is not what was sent
   | 'TaskLost' // the worker was killed: look at the VM
   | 'NoSuchTask'
@@ -63,6 +64,7 @@ export const errorClass: Readonly<Record<ProxmoxErrorCode, ErrorClass>> = {
   Protected: 'permanent',
   InUse: 'permanent',
   VolumeMissing: 'transient',
+  VolumeExists: 'transient',
   UploadCorrupt: 'transient',
   TaskLost: 'transient',
   NoSuchTask: 'transient',
@@ -123,7 +125,7 @@ export class ProxmoxError extends Error {
   declare readonly path?: string
   /** … and by whom, `user@realm!name`; for Unauthorized too. */
   declare readonly tokenId?: string
-  /** For VolumeMissing: the volume, `storage:path`. */
+  /** For VolumeMissing the volume, `storage:path`; for VolumeExists as its storage names it. */
   declare readonly volume?: string
   declare readonly sent: Sent
   declare readonly ambiguous: boolean

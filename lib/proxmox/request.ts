@@ -47,6 +47,9 @@ export function encode(call: Call<unknown>): {
   headers: Record<string, string>
   body?: Uint8Array
 } {
+  for (const vmid of [call.path?.vmid, call.form?.vmid, call.form?.newid]) {
+    if (vmid !== undefined && !isVmid(vmid)) throw new TypeError(`${nameOf(call)}: ${vmid} is no VMID`)
+  }
   const path = `/api2/json${fill(call.spec.path, call.path ?? {})}`
   if (call.file) return { path, ...multipart(call.file) }
   const form = urlencode(call.form ?? {})
@@ -57,6 +60,10 @@ export function encode(call: Call<unknown>): {
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   return { path, headers, body: Buffer.from(form) }
 }
+
+// What is none must not come to name a path or a lock file. Source: pve-common JSONSchema.pm, pve-vmid.
+const isVmid = (value: unknown) =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 999_999_999
 
 function fill(template: string, values: PathValues): string {
   const known = new Map<string, string | number>(Object.entries(values))

@@ -164,6 +164,11 @@ const phrases: readonly Phrase[] = [
   [/^volume (\S+) does not exist/, 'VolumeMissing', 'volume'],
   [/^volume_size_info on '([^']*)' failed/, 'VolumeMissing', 'volume'],
   [/^checksum mismatch: got '/, 'UploadCorrupt'],
+  // A cloud-init drive has a name of its own, disks take the next free one: alloc_image of Plugin.pm, LVMPlugin.pm, ZFSPoolPlugin.pm, RBDPlugin.pm.
+  [/^disk image '([^']*)' already exists/, 'VolumeExists', 'volume'],
+  [/^lvcreate '([^']*)' error: .*already exists in volume group/s, 'VolumeExists', 'volume'],
+  [/^zfs error: cannot create '([^']*)': dataset already exists/, 'VolumeExists', 'volume'],
+  [/^rbd create '([^']*)' error: .*\(17\) File exists/s, 'VolumeExists', 'volume'],
 
   // The guest agent: Qemu/Agent.pm, QMPClient.pm (9 says qga where 8 says qmp).
   [/^No QEMU guest agent configured/i, 'AgentOff'],

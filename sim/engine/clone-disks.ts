@@ -1,3 +1,4 @@
+import type { WorldStorage } from '../types.ts'
 import type { Piece } from './clone-check.ts'
 import { type CloneRun, isRunning, madeVolume, presentPiece, sourceVolume, storageOf } from './clone-data.ts'
 import { formatSize, isCloudInit, printDrive } from './drives.ts'
@@ -5,6 +6,7 @@ import { die, PveError } from './errors.ts'
 import type { Volume } from './state.ts'
 import {
   addVolume,
+  findVolume,
   freeDiskName,
   isFileBased,
   pathOf,
@@ -30,6 +32,7 @@ export function allocate(run: CloneRun, piece: Piece): void {
   const name = isCloudInit({ slot: piece.slot, file: piece.source, options: {} })
     ? cloudInitName(storage.type, data.newid, format)
     : freeDiskName(cluster, node, storage, data.newid, format, piece.full ? undefined : source.name)
+  if (findVolume(cluster, node, { storage: storage.storage, name })) die(isThere(storage, name))
   const volume = addVolume(cluster, node, storage, {
     name,
     format,
@@ -41,6 +44,14 @@ export function allocate(run: CloneRun, piece: Piece): void {
   data.current = volumeIdOf(volume)
   logAllocation(run, piece, volume, source, pathOf(storage, name), isFileBased(storage))
   if (data.conf) data.conf[piece.slot] = placedDrive(data.conf[piece.slot] ?? '', piece.slot, volume)
+}
+
+/** Of a volume with a name of its own, which is not chosen among the free ones. Source: alloc_image of pve-storage's plugins. */
+function isThere(storage: WorldStorage, name: string): string {
+  if (isFileBased(storage)) return `disk image '${pathOf(storage, name)}' already exists`
+  if (storage.type === 'rbd') return `rbd create '${name}' error: rbd: create error: (17) File exists`
+  const group = storage.vgname ?? 'pve'
+  return `lvcreate '${group}/${name}' error:   Logical Volume "${name}" already exists in volume group "${group}"`
 }
 
 const formatFor = (source: Volume): string => (source.format === 'raw' ? 'raw' : source.format)

@@ -137,6 +137,34 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', ({ version, s
     await expectDeletable(lab, 'alpha', { volumes: [volid, volid, volid] })
   })
 
+  // Proxmox gives a cloud-init drive a name of its own, so what is left of one is in the way of the next.
+  // Report: truenas/truenas-proxmox-plugin#88
+  // Report: sergelogvinov/proxmox-csi-plugin#598
+  it('a number under which a volume lies that only a clone trips over is passed over, and the volume is kept', async () => {
+    const littered = firstChoice('alpha')
+    const world = worldOf({ version, sight })
+    world.roles = { ...world.roles, EgressVm: [...(world.roles?.EgressVm ?? []), 'VM.Config.Cloudinit'] }
+    const drive = (vmid: number) => `${vmid}/vm-${vmid}-cloudinit.qcow2`
+    for (const [index, { name: node }] of world.nodes.entries()) {
+      const template = world.vms?.find(({ vmid }) => vmid === 9000 + index)
+      if (template) template.config.ide2 = `vmdata:${drive(9000 + index)},media=cdrom`
+      for (const vmid of [9000 + index, littered])
+        world.volumes?.push({ storage: 'vmdata', node, name: drive(vmid), sizeBytes: 4 * 1024 ** 2, vmid })
+    }
+    await open({ world })
+    lab.request('alpha')
+    const ready = await settled(lab, 'alpha')
+    expect(ready).toMatchObject({ phase: 'Ready', littered: [littered] })
+    expect(ready.place?.vmid).not.toBe(littered)
+    expect(deadLetterCodes(lab)).toEqual([])
+    expect(lab.claims.all().map(({ sort }) => sort)).not.toContain(String(littered))
+    const kept = lab.sim.volumes().filter(({ volid }) => volid === `vmdata:${drive(littered)}`)
+    expect(kept).toHaveLength(3)
+    await expectDeletable(lab, 'alpha', {
+      volumes: [9000, littered, 9001, littered, 9002, littered].map((vmid) => `vmdata:${drive(vmid)}`),
+    })
+  })
+
   it('two proxies share a range of one number, one after the other', async () => {
     await open({ world: worldOf({ version, sight }), cluster: { vmids: { from: 5000, to: 5000 } } })
     lab.request('alpha')

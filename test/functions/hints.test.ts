@@ -413,6 +413,13 @@ const cases: Record<string, Case> = {
     mend: () => setAll('up'),
     says: /is the VPN up\?/,
   },
+  // Report: Telmate/terraform-provider-proxmox#478
+  // Report: bpg/terraform-provider-proxmox#1731
+  'RetriesExhausted, by Unreachable, between the nodes': {
+    provoke: () => answers('POST', '/upload$', { status: 596, message: 'certificate verify failed' }),
+    mend: calm,
+    says: /got no answer from node (pve\d): .*whatever certificates we trust\. .*`curl --insecure https:\/\/\1:8006`.*pvecm updatecerts/,
+  },
   'RetriesExhausted, by Untrusted': {
     provoke: () => fault({ match: {}, effect: { kind: 'connection', code: 'ERR_CERT_PIN', sent: false } }),
     mend: calm,

@@ -54,6 +54,18 @@ describe('transport: requests', () => {
     expect(sent[0]?.headers).not.toHaveProperty('content-type')
   })
 
+  // Report: danitso/terraform-provider-proxmox#43
+  test.each([-1, 0, 99, 1_000_000_000, 1.5, Number.NaN])('sends nothing about the VMID %s', async (vmid) => {
+    const { provider, sent } = fakeCluster(() => ok(upid()))
+    const there = { node: 'pve1', vmid }
+    await expect(provider.start(there)).rejects.toThrow(`${vmid} is no VMID`)
+    await expect(provider.clone({ ...clone, vmid })).rejects.toThrow(`${vmid} is no VMID`)
+    await expect(provider.volumesOf({ node: 'pve1', storage: 'vmdata', vmid })).rejects.toThrow(
+      `${vmid} is no VMID`,
+    )
+    expect(sent).toEqual([])
+  })
+
   test('uploads the fields in the one order that Proxmox takes, the file last', async () => {
     const { provider, sent } = fakeCluster(() => ok(upid('imgcopy', '')))
     await provider.upload({ node: 'pve1', storage: 'local', filename: 'a.iso', bytes: Buffer.from('seed') })

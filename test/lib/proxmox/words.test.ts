@@ -53,6 +53,16 @@ describe('words', () => {
       'NoSpace',
     ],
     ["zfs error: cannot create 'tank/vm-101-disk-0': out of space", 'NoSpace'],
+    ["clone failed: disk image '/srv/images/101/vm-101-cloudinit.qcow2' already exists", 'VolumeExists'],
+    [
+      `clone failed: lvcreate 'pve/vm-101-cloudinit' error:   Logical Volume "vm-101-cloudinit" already exists in volume group "pve"`,
+      'VolumeExists',
+    ],
+    [
+      "clone failed: zfs error: cannot create 'tank/vm-101-cloudinit': dataset already exists",
+      'VolumeExists',
+    ],
+    ["rbd create 'vm-101-cloudinit' error: rbd: create error: (17) File exists", 'VolumeExists'],
     ['proxy loop detected', 'Unreachable'],
     ['something nobody has ever seen', 'Unknown'],
     ['', 'Unknown'],
