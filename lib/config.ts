@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
 import * as z from 'zod'
 import { FailureCode } from './failure.ts'
+import { CREATE_STEPS, DELETE_STEPS } from './record.ts'
 import { Labels, ProxySettings, Size } from './spec.ts'
 import { type Complaint, complaintLine, parseWith, Range, wanted } from './wanted.ts'
 
@@ -33,6 +34,14 @@ const SecretSource = z.union(
   [z.strictObject({ ssm: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })],
   wanted('{ ssm: <parameter name> } or { file: <path> }'),
 )
+
+/** How long one call to Proxmox may take. pveproxy itself gives a change up after 30 s, and only its answer says so. */
+const CallSeconds = z.strictObject({
+  read: Seconds.min(1).max(300).optional(),
+  change: Seconds.min(31, wanted('31 or more: pveproxy itself gives up after 30 s')).max(300).optional(),
+  upload: Seconds.min(31, wanted('31 or more: pveproxy itself gives up after 30 s')).max(300).optional(),
+  agent: Seconds.min(1).max(300).optional(),
+})
 
 /** For each image, the template's VMID on each node that has it. */
 const Images = z.record(z.string(), z.record(NodeName, Vmid))
@@ -70,6 +79,7 @@ const Cluster = z
     /** Only an address in one of these counts as the proxy's; by default any that is neither loopback, link-local nor multicast. */
     addressRanges: z.array(Range).min(1).optional(),
     ipv6: z.boolean().default(false),
+    callSeconds: CallSeconds.optional(),
     images: Images,
   })
   .refine(
@@ -127,6 +137,8 @@ const Timings = z
       .int()
       .min(35, wanted('at least 35 days: longer than source and dead-letter retention together'))
       .default(35),
+    /** How long a step may wait, time left out in which Proxmox did not answer; over those of the steps themselves. */
+    deadlineSeconds: z.partialRecord(z.enum([...CREATE_STEPS, ...DELETE_STEPS]), Seconds.min(60)).default({}),
     retryWindowSeconds: z.partialRecord(FailureCode, Seconds).default({}),
   })
   .prefault({})

@@ -8,6 +8,7 @@ type Endpoint = { url: string; node?: string; fingerprint?: string }
 export type Connection = {
   endpoints: readonly Endpoint[]
   ca?: string
+  timeouts?: { readMs?: number; changeMs?: number; uploadMs?: number; agentMs?: number }
   token: { get(options?: { fresh?: boolean }): Promise<readonly string[]> }
 }
 
@@ -16,7 +17,7 @@ export type Connection = {
  * listed would be asked everything that concerns no node in particular.
  */
 export function connection(
-  { endpoints, caFile, token }: Cluster,
+  { endpoints, caFile, callSeconds, token }: Cluster,
   secrets: Secrets,
   random: () => number = Math.random,
 ): Connection {
@@ -31,6 +32,7 @@ export function connection(
       }),
     ),
     ...(caFile === undefined ? {} : { ca: readFileSync(caFile, 'utf8') }),
+    ...(callSeconds === undefined ? {} : { timeouts: inMs(callSeconds) }),
     token: {
       async get(options) {
         const values = await Promise.all(sources.map((source) => secrets.read(source, options)))
@@ -38,4 +40,17 @@ export function connection(
       },
     },
   }
+}
+
+function inMs({
+  read,
+  change,
+  upload,
+  agent,
+}: NonNullable<Cluster['callSeconds']>): NonNullable<Connection['timeouts']> {
+  const given = { readMs: read, changeMs: change, uploadMs: upload, agentMs: agent }
+  const set = Object.entries(given).flatMap(([kind, seconds]) =>
+    seconds === undefined ? [] : [[kind, seconds * 1000] as const],
+  )
+  return Object.fromEntries(set)
 }

@@ -38,14 +38,19 @@ export type LifeCycle = {
   task(row: Row, upid: string, invocation: Invocation): Promise<TaskState>
 }
 
-/** Joins a table of steps with what its steps touch, made anew for each delivery. */
+/** Joins a table of steps with what its steps touch, made anew for each delivery. `deadlineSeconds` stand over the table's. */
 export function lifeCycle<S extends keyof RowOf, D extends { vms: TaskPort }>(
   steps: Steps<S, D>,
   prepare: (row: Row, invocation: Invocation) => D,
+  deadlineSeconds: Partial<Record<string, number>> = {},
 ): LifeCycle {
   const isStep = (step: string): step is S => Object.hasOwn(steps, step)
   return {
-    rules: (step) => (isStep(step) ? steps[step] : undefined),
+    rules(step) {
+      if (!isStep(step)) return undefined
+      const { deadlineSeconds: own, late } = steps[step]
+      return { deadlineSeconds: deadlineSeconds[step] ?? own, ...(late && { late }) }
+    },
     async run(row, invocation) {
       const { step } = row
       if (step === undefined || !isStep(step)) throw new Error(`${step} is no step of this function`)

@@ -54,14 +54,18 @@ export const steps: Steps<CreateStep, Deps> = {
 export function cycle(surroundings: Surroundings, connect: Connect<Provider>): LifeCycle {
   const { config, claims, userData, secrets, countOn, probe } = surroundings
   const clusters = createClusters(config, connect)
-  return lifeCycle<CreateStep, Deps>(steps, (row, invocation) => ({
-    ...clusters.of(row, invocation),
-    config,
-    claims,
-    userData,
-    password: (parameter) => secrets.parameter(parameter),
-    countOn,
-    probe,
-    signal: invocation.signal,
-  }))
+  return lifeCycle<CreateStep, Deps>(
+    steps,
+    (row, invocation) => ({
+      ...clusters.of(row, invocation),
+      config,
+      claims,
+      userData,
+      password: (parameter) => secrets.parameter(parameter),
+      countOn,
+      probe,
+      signal: invocation.signal,
+    }),
+    config.timings.deadlineSeconds,
+  )
 }

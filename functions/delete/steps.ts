@@ -34,10 +34,14 @@ export const steps: Steps<DeleteStep, Deps> = {
 /** The life cycle, joined with what its steps touch. */
 export function cycle({ config, claims }: Surroundings, connect: Connect<Provider>): LifeCycle {
   const clusters = createClusters(config, connect)
-  return lifeCycle<DeleteStep, Deps>(steps, (row, invocation) => ({
-    ...clusters.of(row, invocation),
-    vmsOf: (name) => clusters.named(name, invocation),
-    config,
-    claims,
-  }))
+  return lifeCycle<DeleteStep, Deps>(
+    steps,
+    (row, invocation) => ({
+      ...clusters.of(row, invocation),
+      vmsOf: (name) => clusters.named(name, invocation),
+      config,
+      claims,
+    }),
+    config.timings.deadlineSeconds,
+  )
 }

@@ -44,6 +44,7 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       return results.filter((one) => one !== undefined)
     }
 
+    // Report: ionos-cloud/cluster-api-provider-proxmox#842
     it('gives a VMID to one of fifty who want it at once', async () => {
       const winners = await takenBy((one) => claims.takeVmid(cluster, 5001, one), 50)
       expect(winners).toHaveLength(1)
@@ -194,6 +195,7 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await takenBy((one) => claims.takeAgentTurn(cluster, 'pve1', one), 50)).toHaveLength(1)
     })
 
+    // Report: ionos-cloud/cluster-api-provider-proxmox#763
     it('gives an address to one of fifty who want it at once, and tells the others whose it is', async () => {
       const names = Array.from({ length: 50 }, (_, index) => `${cluster}-${index}`)
       const holders = await Promise.all(names.map((one) => claims.takeAddress(cluster, '10.0.0.7', one)))

@@ -245,6 +245,7 @@ describe.each(flavours)('provider on PVE %s %s', (version, door) => {
     expect(await ended(upid ?? '')).toEqual(done)
   })
 
+  // Report: Telmate/terraform-provider-proxmox#851
   test('goes round an endpoint that is down, and tells a node that is', async () => {
     const { provider, run, sim } = cluster
     sim.setNode('pve1', 'down')

@@ -35,6 +35,7 @@ const card = (mac: string, ...addresses: string[]) => ({
 
 describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
   describe('a guest agent', () => {
+    // Report: ionos-cloud/cluster-api-provider-proxmox#506
     it('that is silent for ten minutes is waited for', async () => {
       await open({ world: worldOf(where) })
       agentSays(silence, 10 * MINUTE_MS)
@@ -46,6 +47,8 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
 
     // Report: github-aws-runners/terraform-aws-github-runner#3535
     // Report: veertuinc/anklet#40
+    // Report: danitso/terraform-provider-proxmox#27
+    // Report: lnxbil/docker-machine-driver-proxmox-ve#15
     it('that never answers is told of after a quarter of an hour, and a redrive finds it later', async () => {
       await open({ world: worldOf(where) })
       agentSays(silence)
@@ -89,7 +92,9 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
     })
 
     it.each<[string, (mac: string) => unknown[]]>([
+      // Report: Telmate/terraform-provider-proxmox#221
       ['link-local addresses only', (mac) => [card(mac, '169.254.7.7', 'fe80::1')]],
+      // Report: Telmate/terraform-provider-proxmox#293
       [
         'docker0 before the card',
         (mac) => [card('02:42:00:00:00:01', '127.42.0.1'), card(mac, '169.254.7.7')],
@@ -171,6 +176,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
   })
 
   describe('the places in a storage’s queue', () => {
+    // Report: LINBIT/linstor-proxmox#73
     it('let one clone or destroy through at a time, and all twelve proxies come and go', async () => {
       const world = worldOf(where)
       const zones = { 'lab-1': { cluster: 'lab', nodes: ['pve1', 'pve2'] } }

@@ -178,6 +178,8 @@ describe.each([
   { version: 9, sight: 'audit' },
 ] as const)('on PVE $version, with sight of $sight', (where) => {
   describe.each(states)('the node of the VM %s', (state) => {
+    // Report: Telmate/terraform-provider-proxmox#782
+    // Report: community-scripts/ProxmoxVE#5278
     it.each(stepsOfALife)('for ten minutes at the step %s changes nothing in the end', async (step) => {
       await open({ world: worldOf(where) })
       await to(step)

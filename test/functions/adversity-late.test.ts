@@ -51,6 +51,9 @@ describe.each(everywhere)('on PVE $version, with sight of $sight, a call answere
   }
 
   describe.each(ends)('%s', (_, runAfterMs) => {
+    // Report: k8s-proxmox/cluster-api-provider-proxmox#147
+    // Report: hashicorp/packer#8476
+    // Report: Telmate/terraform-provider-proxmox#782
     it.each(ofCreation.flatMap((call) => meanwhiles.map((meanwhile) => [call, meanwhile] as const)))(
       'is lived through when it is to %s, while %s',
       async (call, meanwhile) => {
@@ -121,6 +124,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
   // Report: CloudSnorkel/cdk-github-runners#351
   // Report: aws-powertools/powertools-lambda-python#8049
   // Report: macstadium/orka-github-actions-integration#64
+  // Report: ionos-cloud/cluster-api-provider-proxmox#733
   it('a clone that was begun by a process that died is taken over, and not made twice', async () => {
     const stage = await openStage({
       world: worldOf(where),

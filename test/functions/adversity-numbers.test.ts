@@ -22,6 +22,9 @@ function expectUntouched(vmid: number, before: ReturnType<typeof portrait>) {
 
 describe.each(everywhere)('on PVE $version, with sight of $sight', ({ version, sight }) => {
   describe('a number that another takes between reserve and clone', () => {
+    // Report: ionos-cloud/cluster-api-provider-proxmox#842
+    // Report: bpg/terraform-provider-proxmox#1610
+    // Report: bpg/terraform-provider-proxmox#1567
     it.each([
       ['a VM on the same node', 0, {}],
       ['a VM on another node', 1, {}],
@@ -47,6 +50,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', ({ version, s
       expect(deadLetterCodes(lab)).toEqual([])
     })
 
+    // Report: k8s-proxmox/cluster-api-provider-proxmox#94
     it('for a copy of its own earlier VM, description and all, is left to it', async () => {
       await open({ world: worldOf({ version, sight }), cluster: { vmids: { from: 5000, to: 5003 } } })
       lab.request('alpha')
@@ -73,6 +77,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', ({ version, s
       expect(lab.claims.all()).toEqual([])
     })
 
+    // Report: ansible-collections/community.proxmox#58
     it('for a VM still in the making is left to it', async () => {
       await open({ world: worldOf({ version, sight }) })
       lab.request('alpha')

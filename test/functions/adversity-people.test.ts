@@ -183,6 +183,7 @@ describe.each(everywhere)('on PVE $version, with sight of $sight', (where) => {
     await expectDeletable(lab, 'alpha')
   })
 
+  // Report: bpg/terraform-provider-proxmox#586
   it('a VM that moves away from its seed before it is configured gets another', async () => {
     await open({ world: worldOf(where), cluster: { clone: 'full' } })
     lab.request('alpha')
@@ -242,6 +243,7 @@ describe.each([
     expectNothingLeft(lab)
   })
 
+  // Report: prometheus-pve/prometheus-pve-exporter#303
   it.each(['backup', 'frobnicate'])(
     'of the kind %s that is held for seven hours fails the row, and a redrive ends well',
     async (lock) => {

@@ -62,6 +62,8 @@ function without(version: 8 | 9, role: string, privilege?: string) {
 }
 
 describe.each([8, 9] as const)('a privilege that is missing, on PVE %i', (version) => {
+  // Report: bpg/terraform-provider-proxmox#2091
+  // Report: sergelogvinov/proxmox-csi-plugin#460
   it.each([
     ['EgressTemplate', 'VM.Clone', 'clone'],
     ['EgressVm', 'VM.Allocate', 'clone'],
@@ -361,6 +363,7 @@ const cases: Record<string, Case> = {
     says: /who removes local:iso\/egress-test-alpha-g1\.iso\? .*pvesm list local/,
   },
 
+  // Report: rgl/terraform-proxmox-talos#2
   'RetriesExhausted, by NoNode': {
     options: { config: { zones: { 'lab-1': { cluster: 'lab', nodes: ['pve2'] } } } },
     provoke: async () => {
@@ -371,6 +374,8 @@ const cases: Record<string, Case> = {
     mend: () => lab.sim.setNode('pve2', 'up'),
     says: /bring one back, or add a node to zones\.lab-1\.nodes/,
   },
+  // Report: PegaProx/project-pegaprox#521
+  // Report: hashicorp/packer-plugin-proxmox#104
   'RetriesExhausted, by NoSpace': {
     provoke: () => {
       const exitText = 'write to temporary file failed - No space left on device'

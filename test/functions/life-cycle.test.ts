@@ -60,6 +60,9 @@ describe.each([8, 9] as const)('a proxy on PVE %i', (version) => {
   })
 })
 
+// Report: bpg/terraform-provider-proxmox#1610
+// Report: Telmate/terraform-provider-proxmox#1136
+// Report: Telmate/terraform-provider-proxmox#1372
 it('twenty-five requests at once get twenty-five VMs, and all of them go again', async () => {
   await open()
   const uids = Array.from({ length: 25 }, (_, index) => `proxy-${index}`)
@@ -199,6 +202,7 @@ describe('a higher generation', () => {
     expectNothingLeft()
   })
 
+  // Report: projectcalico/felix#233
   it('replaces a ready proxy, which keeps its MAC', async () => {
     await open()
     lab.request('alpha')

@@ -65,6 +65,7 @@ describe('connection', () => {
     expect(Object.keys(bare[0] ?? {})).toEqual(['url'])
   })
 
+  // Report: dougiteixeira/proxmoxve#692
   it('begins at another endpoint in each process, so that all of them share what concerns no node', () => {
     const three = { ...cluster, endpoints: ['a', 'b', 'c'].map((name) => ({ url: `https://${name}:8006` })) }
     const order = (chance: number) =>
@@ -76,6 +77,14 @@ describe('connection', () => {
         .endpoints.map(({ url }) => url[8])
         .join('')
     expect([0, 0.34, 0.99].map(order)).toEqual(['abc', 'bca', 'cab'])
+  })
+
+  // Report: k8s-proxmox/cluster-api-provider-proxmox#109
+  it('hands on how long a call may take, where the configuration says so', () => {
+    const secrets = { read: async () => 'x', parameter: async () => undefined }
+    expect(connection(cluster, secrets)).not.toHaveProperty('timeouts')
+    const patient = { ...cluster, callSeconds: { read: 40, agent: undefined } }
+    expect(connection(patient, secrets).timeouts).toEqual({ readMs: 40_000 })
   })
 
   it('reads the tokens when asked, in their order, freshly when asked to, and leaves out what is not there', async () => {

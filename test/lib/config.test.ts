@@ -103,6 +103,7 @@ describe('configuration', () => {
       ({ zones }) => spoilt(zones['lab-1'], { nodes: [] }),
       'zones.lab-1.nodes: got a list of 0, wanted at least one node',
     ],
+    // Report: UrielCh/proxmox-api#15
     [
       'an endpoint that nothing verifies',
       ({ clusters }) => spoilt(clusters.lab.endpoints[1] ?? {}, { fingerprint: undefined }),
@@ -132,6 +133,22 @@ describe('configuration', () => {
       'a token as text, which is not shown',
       ({ clusters }) => spoilt(clusters.lab, { token: 'egress@pve!ctl=hunter2' }),
       'clusters.lab.token: got a string (not shown), wanted one source of the API token, or two',
+    ],
+    // Report: hashicorp/packer-plugin-proxmox#197
+    [
+      'a storage without a name',
+      ({ clusters }) => spoilt(clusters.lab, { isoStorage: '' }),
+      'clusters.lab.isoStorage: got "", wanted a storage id',
+    ],
+    [
+      'a deadline for a step that does not exist',
+      ({ timings }) => spoilt(timings, { deadlineSeconds: { cloning: 7200 } }),
+      'timings.deadlineSeconds.cloning: got a field of this name, wanted no such field (is it misspelt?)',
+    ],
+    [
+      'a call that is cut before pveproxy gives it up itself',
+      ({ clusters }) => spoilt(clusters.lab, { callSeconds: { change: 10 } }),
+      'clusters.lab.callSeconds.change: got 10, wanted 31 or more: pveproxy itself gives up after 30 s',
     ],
     [
       'a window for a code that does not exist',

@@ -99,6 +99,7 @@ describe('ownership', () => {
       'foreign',
     ],
     ['a VM of another deployment', vm({ description: markLine({ ...mark, deployment: 'prod' }) }), 'foreign'],
+    // Report: k8s-proxmox/cluster-api-provider-proxmox#94
     ['a VM of another proxy', vm({ description: markLine({ ...mark, uid: 'b' }) }), 'foreign'],
     ['our VM, made a template by someone', vm({ template: true }), 'foreign'],
     ['our VM, its notes edited away', vm({ description: 'do not touch' }), 'unmarked'],

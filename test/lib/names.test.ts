@@ -48,6 +48,7 @@ describe('names', () => {
     expect(seedFile('prod', 'a', 11)).not.toBe(seedFile('prod', 'a-g1', 1))
   })
 
+  // Report: bpg/terraform-provider-proxmox#641
   it('names a seed as Proxmox would keep it: nothing that it rewrites, nothing hidden', () => {
     fc.assert(
       fc.property(deployments, uids, generations, (deployment, uid, generation) => {

@@ -20,8 +20,16 @@ const both = { ipv6: true }
 
 describe('create: address', () => {
   it.each<[string, AgentInterface[], Parameters<typeof pickAddress>[2], string | undefined]>([
+    // Report: Telmate/terraform-provider-proxmox#293
     ['the IPv4 of our NIC among others', [lo, docker, eth0('10.0.0.5', 'fe80::1')], any, '10.0.0.5'],
     ['our NIC by its MAC in whatever case', [nic('ens18', mac.toUpperCase(), '10.0.0.5')], any, '10.0.0.5'],
+    // Report: bpg/terraform-provider-proxmox#164
+    [
+      'that of our NIC, though others have none yet',
+      [nic('ens19', '02:00:00:00:00:0c'), eth0('10.0.0.5'), nic('wg0', undefined)],
+      any,
+      '10.0.0.5',
+    ],
     ['nothing while our NIC has none', [lo, docker, eth0()], any, undefined],
     ['nothing on an interface without a MAC', [nic('tun0', undefined, '10.0.0.5')], any, undefined],
     ['nothing on another’s MAC', [nic('eth1', '02:00:00:00:00:0b', '10.0.0.5')], any, undefined],
@@ -39,8 +47,10 @@ describe('create: address', () => {
     ['no IPv6 unless asked for', [eth0('2001:db8::5')], any, undefined],
     ['a global IPv6 when asked for', [eth0('fe80::1', '2a00::5')], both, '2a00::5'],
     ['a unique local IPv6 when asked for', [eth0('fd00::5')], both, 'fd00::5'],
+    // Report: Telmate/terraform-provider-proxmox#221
     ['no link-local IPv6, with or without its zone', [eth0('fe80::1', 'fe80::1%eth0')], both, undefined],
     ['IPv4 rather than IPv6', [eth0('2a00::5', '10.0.0.5')], both, '10.0.0.5'],
+    // Report: Stellatarum/docker-machine-driver-pve#67
     [
       'an address in the ranges',
       [eth0('10.0.0.5', '192.0.2.7')],

@@ -7,6 +7,7 @@ const three = candidates('pve1', 'pve2', 'pve3')
 const uids = Array.from({ length: 600 }, (_, index) => `uid-${index}`)
 
 describe('placement by hash', () => {
+  // Report: adminsyspro/proxcenter-ui#968
   it('does not depend on the order of the candidates', () => {
     fc.assert(
       fc.property(fc.string(), fc.shuffledSubarray(three, { minLength: 3 }), (uid, shuffled) => {

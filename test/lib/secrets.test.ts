@@ -65,6 +65,7 @@ describe('secrets in AWS Systems Manager', () => {
     expect(ssm).toHaveReceivedCommandTimes(GetParameterCommand, calls)
   })
 
+  // Report: Caprox-eu/Proxmox-Kubernetes-Engine#27
   it('are asked for anew when a fresh one is wanted, which is then believed', async () => {
     const secrets = open()
     ssm

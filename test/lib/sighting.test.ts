@@ -96,6 +96,7 @@ describe('a sighting', () => {
     ['a VM with our name and no mark', { look: vm({ description: '', cdroms: [] }) }, 'fail MarkLost'],
     ['our VM in backup', { look: vm({ lock: 'backup' }) }, 'wait, at most 6 h'],
     ['our VM migrating', { look: vm({ lock: 'migrate' }) }, 'wait, at most 6 h'],
+    // Report: prometheus-pve/prometheus-pve-exporter#303
     ['our VM under a lock of a kind to come', { look: vm({ lock: 'teleport' }) }, 'wait, at most 6 h'],
     ['our VM suspended, which may be stopped and destroyed', { look: vm({ lock: 'suspended' }) }, 'ours'],
   ])('of %s', async (_, scene, expected) => {
@@ -118,6 +119,7 @@ describe('a sighting of a VM in the making or unmaking', () => {
   const locks = ['clone', 'create', 'destroyed']
 
   it.each<[string, Partial<Scene>, string]>([
+    // Report: Telmate/terraform-provider-proxmox#173
     ['a clone of the template at work', { tasks: [cloneTask] }, 'wait'],
     ['a task on the VM itself at work', { tasks: [{ type: 'qmdestroy', id: '5001' }] }, 'wait'],
     ['a call that may still run', { moment: unsettled }, 'wait'],

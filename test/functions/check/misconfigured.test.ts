@@ -173,6 +173,7 @@ describe('a round finds', () => {
       'NotATemplate',
       /ordinary VM/,
     ],
+    // Report: ionos-cloud/cluster-api-provider-proxmox#506
     [
       'a template without agent',
       () => ({ world: template({ agent: '0' }) }),
@@ -250,6 +251,7 @@ describe('a round finds', () => {
       'StorageMissing',
       /no storage vmdata/,
     ],
+    // Report: Telmate/terraform-provider-proxmox#1196
     [
       'a storage without ISO images',
       () => ({ world: storage(seenWhole(), 'local', { content: ['vztmpl'] }) }),
@@ -278,6 +280,7 @@ describe('a round finds', () => {
       'NotShared',
       /not shared/,
     ],
+    // Report: hashicorp/packer-plugin-proxmox#104
     [
       'no room for seeds',
       () => ({ world: storage(seenWhole(), 'local', { totalBytes: 10 * 1024 ** 2 }) }),
@@ -372,6 +375,7 @@ describe('a round finds', () => {
       'VmidsShort',
       /0 of 2 VMIDs/,
     ],
+    // Report: rgl/terraform-proxmox-talos#2
     [
       'a node that the cluster does not have',
       () => ({
@@ -413,6 +417,18 @@ describe('a round finds', () => {
     expect(found(await lab.round(), 'PrivilegeMissing')).toEqual([])
   })
 
+  it('a token with privilege separation that has nothing of what its user has, and the lines grant to it as well', async () => {
+    const world = seenWhole()
+    await open({ world: { ...world, acl: world.acl?.filter(({ ugid }) => ugid !== 'egress@pve!ctl') ?? [] } })
+    const missing = found(await lab.round(), 'PrivilegeMissing')
+    expect(missing.length).toBeGreaterThan(0)
+    for (const finding of missing) {
+      expect(finding.line).toContain("--tokens 'egress@pve!ctl'")
+      follow(finding)
+    }
+    expect(found(await lab.round(), 'PrivilegeMissing')).toEqual([])
+  })
+
   it.each([
     ['7.4-16', 'failure'],
     ['10.0.1', 'warning'],
@@ -429,6 +445,7 @@ describe('a round finds', () => {
     })
   })
 
+  // Report: community-scripts/ProxmoxVE#5278
   it('that there is no quorum, whether the token may see the cluster or not', async () => {
     for (const world of [seenWhole(), defaultWorld()]) {
       await open({ world })
@@ -521,6 +538,7 @@ describe.each([8, 9] as const)('on PVE %i', (version) => {
   const needed = rolesFor(version).filter((role) => role.needed)
   const privileges = needed.flatMap(({ name, privileges: list }) => list.map((one) => [name, one] as const))
 
+  // Report: Telmate/terraform-provider-proxmox#1378
   it.each(privileges)('a role %s without %s is named, and its line mends it', async (_, privilege) => {
     const world = seenWhole(version)
     const roles = Object.entries(world.roles ?? {}).map(([role, list]) => [
@@ -538,6 +556,7 @@ describe.each([8, 9] as const)('on PVE %i', (version) => {
     expect(found(await lab.round(), 'PrivilegeMissing')).toEqual([])
   })
 
+  // Report: bpg/terraform-provider-proxmox#1285
   it.each(needed.map(({ name }) => name))(
     'a role %s that was not given is named, and its lines mend it',
     async (role) => {

@@ -30,6 +30,7 @@ describe('wanted privileges', () => {
     ])
   })
 
+  // Report: Telmate/terraform-provider-proxmox#1378
   it('are those of each version that is there', () => {
     const names = (majors: number[]) => wantedPrivileges(majors, named).flatMap(({ anyOf }) => anyOf)
     expect(names([8])).toContain('VM.Monitor')

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { changes, templateFault } from '../../../functions/create/changes.ts'
 import type { VmConfig } from '../../../lib/proxmox/index.ts'
+import { readConfig } from '../../../lib/proxmox/vm-config.ts'
 import { aFullSpec } from '../../lib/a-row.ts'
 
 const seed = 'local:iso/egress-test-a-g1.iso'
@@ -32,6 +33,15 @@ describe('create: changes', () => {
   it('are none for a VM that is what its row asks for', () => {
     expect(change({})).toBeUndefined()
   })
+
+  // Report: bpg/terraform-provider-proxmox#321
+  // Report: Telmate/terraform-provider-proxmox#951
+  it.each(['egress-test;egress', 'Egress,EGRESS-TEST', 'egress egress-test egress'])(
+    'are none for a VM that is what its row asks for, however its tags are ordered, spelt and joined: %s',
+    (tags) => {
+      expect(change({ tags: readConfig({ digest: 'd', tags }).tags })).toBeUndefined()
+    },
+  )
 
   it('are all of it, in one, for a fresh clone', () => {
     const { net0: _, ...bare } = settled
@@ -104,6 +114,8 @@ describe('create: changes', () => {
     })
   })
 
+  // Report: TAPPaaS/TAPPaaS#210
+  // Report: ansible-collections/community.general#1342
   it.each<[string, Partial<NonNullable<VmConfig['net0']>>, number | undefined, string]>([
     ['another MAC', { mac: 'BC:24:11:00:00:01' }, undefined, 'virtio=02:00:00:00:00:0A,bridge=vmbr0'],
     ['another bridge', { bridge: 'vmbr9' }, undefined, 'virtio=02:00:00:00:00:0A,bridge=vmbr0'],
@@ -132,6 +144,7 @@ describe('create: changes', () => {
 })
 
 describe('create: template', () => {
+  // Report: Telmate/terraform-provider-proxmox#901
   it('must have a disk to boot from, and none where the seed goes', () => {
     const { bootDisk: _, ...diskless } = settled
     expect(templateFault(settled)).toBeUndefined()

@@ -298,6 +298,7 @@ describe('a seed', () => {
     expect(await lab.gc()).toMatchObject(wellReport)
   })
 
+  // Report: bpg/terraform-provider-proxmox#586
   it('on a storage that all nodes share stays when its VM moves, and is swept once', async () => {
     const world = seeingWorld()
     const storages = world.storages.map((one) => (one.storage === 'local' ? { ...one, shared: true } : one))
@@ -582,6 +583,7 @@ describe('a claim', () => {
 })
 
 describe('a node', () => {
+  // Report: theforeman/foreman_fog_proxmox#368
   it('that is down keeps what it holds from being judged, and nothing else', async () => {
     await open()
     for (const uid of ['a', 'b', 'c', 'd', 'e', 'f']) lab.request(uid)

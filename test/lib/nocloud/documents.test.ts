@@ -42,6 +42,8 @@ describe('meta-data', () => {
 })
 
 describe('network-config', () => {
+  // Report: Telmate/terraform-provider-proxmox#477
+  // Report: projectcalico/felix#233
   it('finds the card by its MAC and asks for an address', () => {
     expect(yaml(documents(aSeed())['network-config'])).toEqual({
       version: 2,

@@ -196,11 +196,13 @@ describe('the script', () => {
     expect(without(other)).toBe(without(aSeed()))
   })
 
+  // Report: ionos-cloud/cluster-api-provider-proxmox#506
   it('writes the configuration before it installs, and restarts the proxy last', () => {
     const script = documents(aSeed())['vendor-data']
     const places = ['tinyproxy.conf <<', 'apt-get install', 'chgrp tinyproxy', 'systemctl restart tinyproxy']
     const found = places.map((place) => script.indexOf(place))
     expect(found.every((at) => at > 0)).toBe(true)
     expect(found).toEqual(found.toSorted((a, b) => a - b))
+    expect(script).toMatch(/apt-get install .* qemu-guest-agent tinyproxy$/m)
   })
 })

@@ -76,6 +76,7 @@ describe('exchange: trust', () => {
     expect(await provider.version()).toEqual(version)
   })
 
+  // Report: UrielCh/proxmox-api#15
   test.each([
     ['another authority’s', () => own, () => authority],
     ['one of no known authority', () => own, () => undefined],
@@ -83,7 +84,10 @@ describe('exchange: trust', () => {
     const server = await started(sayVersion, certificate())
     const known = ca()
     const provider = connected({ endpoints: [{ url: server.url }], ...(known ? { ca: known.cert } : {}) })
-    expect(await rejection(provider.version())).toMatchObject({ code: 'Untrusted', sent: 'no' })
+    const error = await rejection(provider.version())
+    expect(error).toMatchObject({ code: 'Untrusted', sent: 'no' })
+    // What Node says of the certificate, which its fetch would keep in a cause.
+    expect(String(error)).toMatch(/127\.0\.0\.1:\d+: (DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\w+) \w/)
     expect(server.requests).toEqual([])
   })
 
@@ -150,6 +154,7 @@ describe('exchange: connections', () => {
     expect(server.requests[0]?.headers['content-length']).toBe('0')
   })
 
+  // Report: dougiteixeira/proxmoxve#692
   test('takes a change to the next endpoint when the first does not listen', async () => {
     const server = await started((_, response) =>
       response.end(JSON.stringify({ data: upid('qmstart', '101') })),

@@ -97,6 +97,7 @@ describe('provider: look', () => {
     })
   })
 
+  // Report: theforeman/foreman_fog_proxmox#368
   test('proves absence by the number being free in a quorate cluster, not by the list', async () => {
     const { provider, sent } = world({})
     expect(await provider.look(at)).toEqual({ kind: 'absent' })
@@ -289,6 +290,7 @@ describe('provider: interfaces', () => {
   const asked = (result: unknown) => fakeCluster(() => ok({ result })).provider.interfaces(vm)
   const address = { 'ip-address': '10.0.0.5', 'ip-address-type': 'ipv4', prefix: 24 }
 
+  // Report: xezpeleta/Ansible-Proxmox-inventory#27
   test('reads what the guest lists', async () => {
     const result = [
       { name: 'lo' },
@@ -354,6 +356,8 @@ describe('provider: tasks', () => {
   const ended = (exitstatus: string, id = upid()) =>
     fakeCluster(() => ok({ status: 'stopped', exitstatus })).provider.task(id)
 
+  // Report: ansible-collections/community.proxmox#222
+  // Report: bpg/terraform-provider-proxmox#521
   test('asks the node in the UPID', async () => {
     const { provider, sent } = fakeCluster(() => ok({ status: 'running' }), { endpoints: [pve1, pve2] })
     expect(await provider.task(upid('imgcopy', '', 'pve2'))).toEqual({ running: true })
@@ -482,6 +486,7 @@ describe('provider: volumes', () => {
     expect(await fakeCluster(() => ok(null)).provider.deleteVolume({ ...place, volume: 'x' })).toBeUndefined()
   })
 
+  // Report: ionos-cloud/cluster-api-provider-proxmox#569
   test('uploads to the endpoint on the node when there is one, else to any with that node in the path', async () => {
     const file = { storage: 'local', filename: 'a.iso', bytes: Buffer.from('x') }
     const { provider, sent } = fakeCluster(() => ok(upid('imgcopy', '')), { endpoints: [pve1, pve2] })
@@ -493,6 +498,7 @@ describe('provider: volumes', () => {
     ])
   })
 
+  // Report: siderolabs/omni-infra-provider-proxmox#22
   test('reads storages, of which an inactive one has no sizes', async () => {
     const { provider } = fakeCluster(() =>
       ok([

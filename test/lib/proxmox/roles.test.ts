@@ -22,6 +22,14 @@ describe.each([8, 9])('roles for Proxmox VE %i', (major) => {
     for (const privilege of roles.flatMap(({ privileges }) => privileges)) expect(taken).toContain(privilege)
   })
 
+  // Report: adminsyspro/proxcenter-ui#967
+  test('give no rights over a host, as fetching an image by its URL would take', () => {
+    const held = roles.flatMap(({ privileges }) => privileges)
+    expect(held.filter((privilege) => /^(Sys\.(?!Audit$)|Permissions|User|Realm)/.test(privilege))).toEqual(
+      [],
+    )
+  })
+
   test('tell what a life takes from what is only for looking around', () => {
     expect(roles.filter(({ needed }) => !needed).map(({ name }) => name)).toEqual([
       'EgressCheckCluster',
@@ -32,6 +40,7 @@ describe.each([8, 9])('roles for Proxmox VE %i', (major) => {
     ])
   })
 
+  // Report: Telmate/terraform-provider-proxmox#1365
   test('take the lesser of alternatives', () => {
     const vm = roles.find(({ name }) => name === 'EgressVm')
     expect(vm?.privileges).toContain(major === 8 ? 'VM.Monitor' : 'VM.GuestAgent.Audit')

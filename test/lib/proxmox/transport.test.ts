@@ -164,6 +164,7 @@ describe('transport: endpoints', () => {
     expect(sent.map(({ node }) => node)).toEqual(['pve3'])
   })
 
+  // Report: Telmate/terraform-provider-proxmox#851
   test('goes on to the next endpoint with a change that was surely not sent', async () => {
     const { provider, sent } = fakeCluster(
       ({ node }) => (node === 'pve1' ? broken('ECONNREFUSED', false) : ok(upid())),
@@ -182,6 +183,7 @@ describe('transport: endpoints', () => {
     expect(sent.map(({ node }) => node)).toEqual(['pve2', 'pve1'])
   })
 
+  // Report: hashicorp/packer#8476
   test.each([
     ['596', answer(596, 'Connection timed out')],
     ['597', answer(597, 'Connection reset by peer')],
@@ -266,6 +268,21 @@ describe('transport: endpoints', () => {
     expect(sent.at(-1)?.node).toBe('pve1')
   })
 
+  // Report: rcourtman/Pulse#1117
+  test.each([
+    ["Configuration file 'nodes/pve1/qemu-server/101.conf' does not exist"],
+    ['VM is locked (migrate)'],
+    ["can't lock file '/var/lock/qemu-server/lock-101.conf' - got timeout"],
+  ])('does not hold against the endpoint what Proxmox says of a VM: %s', async (words) => {
+    const { provider, sent } = fakeCluster(
+      ({ path }) => (path === '/version' ? version : refused(500, words)),
+      { endpoints },
+    )
+    await rejection(provider.start({ node: 'pve1', vmid: 101 }))
+    await provider.version()
+    expect(sent.map(({ node }) => node)).toEqual(['pve1', 'pve1'])
+  })
+
   test('does not hold against the endpoint that a guest says too much', async () => {
     const { provider, sent } = fakeCluster(
       ({ path }) => (path === '/version' ? version : broken('TOO_LARGE', true)),
@@ -343,6 +360,7 @@ describe('transport: tokens', () => {
     return { provider, reads, used, clock }
   }
 
+  // Report: k8s-proxmox/cluster-api-provider-proxmox#140
   test('reads the token afresh after a refusal', async () => {
     const { provider, used, reads } = rotation((given) => given === 'a=new', ['a=old'], ['a=new'])
     await provider.version()
@@ -350,6 +368,7 @@ describe('transport: tokens', () => {
     expect(reads).toEqual([undefined, true])
   })
 
+  // Report: Caprox-eu/Proxmox-Kubernetes-Engine#27
   test('tries the second stored token when the first stays refused', async () => {
     const { provider, used } = rotation((given) => given === 'b=2', ['a=1', 'b=2'], ['a=1', 'b=2'])
     await provider.version()

@@ -88,6 +88,7 @@ describe('vm-config', () => {
     expect(config({ scsi0: `a:1,size=${size}` }).disks[0]?.sizeBytes).toBe(bytes)
   })
 
+  // Report: TAPPaaS/TAPPaaS#210
   test('reads a network card whose model is spelt out', () => {
     expect(config({ net0: 'model=e1000,macaddr=02:00:00:00:00:01,bridge=b' }).net0).toEqual({
       model: 'e1000',
