@@ -2,12 +2,12 @@ import middy, { type MiddlewareObj } from '@middy/core'
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda'
 import { redeliverySeconds } from './backoff.ts'
 import { carrierIn } from './carrier-in.ts'
+import { createFlush } from './flush-traces.ts'
 import { invocationOf } from './invocation.ts'
 import type { Invocation } from './life-cycle.ts'
 import { withIds } from './log.ts'
 import type { Delivery, Queues } from './queue.ts'
 import type { Side } from './record.ts'
-import { flushTraces } from './tracing.ts'
 import type { Verdict, Worker } from './worker.ts'
 
 type Lambda = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>
@@ -25,6 +25,7 @@ export function batchHandler(options: {
   onError(error: unknown, messageId: string): void
 }): Lambda {
   const { side, worker, queues, onError } = options
+  const flush = createFlush()
 
   async function isDone(record: SQSRecord, invocation: Invocation): Promise<boolean> {
     const delivery = deliveryOf(record)
@@ -47,7 +48,7 @@ export function batchHandler(options: {
         })),
       ),
     )
-    await flushTraces()
+    await flush()
     return outcomes
   }
   // What middy returns is the handler; the types of the stages meet only at run time.

@@ -85,30 +85,6 @@ export function failed(span: Span, code: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: code })
 }
 
-const PATIENCE_MS = 2000
-
-/**
- * Hands the spans that have ended to whoever collects them, before the process may be frozen. An SDK that does not come to an
- * end of it is not waited for: the next time is soon.
- */
-export async function flushTraces(): Promise<void> {
-  const provider: object = trace.getTracerProvider()
-  // Not by its class: the SDK's copy of the API is another than ours.
-  const delegate =
-    'getDelegate' in provider && typeof provider.getDelegate === 'function' && provider.getDelegate()
-  const { forceFlush } = (delegate || provider) as { forceFlush?: () => Promise<void> }
-  if (forceFlush === undefined) return
-  let timer: NodeJS.Timeout | undefined
-  const tired = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS)
-  })
-  const flushed = forceFlush
-    .call(delegate || provider)
-    .catch((error: unknown) => diag.warn('spans were not handed over', error))
-  await Promise.race([flushed, tired])
-  clearTimeout(timer)
-}
-
 // What an SDK does with a span is its own affair: one that throws holds up no proxy.
 
 function begin(name: string, options: SpanOptions, within: Context): Span {

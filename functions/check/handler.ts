@@ -2,12 +2,12 @@ import type { Context } from 'aws-lambda'
 import { createClaims } from '../../lib/claims.ts'
 import { coldStart } from '../../lib/cold-start.ts'
 import { connection } from '../../lib/connection.ts'
+import { createFlush } from '../../lib/flush-traces.ts'
 import { claimedVmids, rowNow, rowsInPhase } from '../../lib/listing.ts'
 import { withIds } from '../../lib/log.ts'
 import { probe } from '../../lib/probe.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
 import { createReports } from '../../lib/reports.ts'
-import { flushTraces } from '../../lib/tracing.ts'
 import { REPORTS, type Report, reportKey, type Summary } from './event.ts'
 import type { Ports } from './ports.ts'
 import { checkRound } from './round.ts'
@@ -43,6 +43,8 @@ const ports: Ports = {
   expire: (ms) => AbortSignal.timeout(ms),
 }
 
+const flush = createFlush()
+
 /** On a schedule, or when it is asked for: one round. What the event says does not matter. */
 export const handler = (
   _event: unknown,
@@ -50,6 +52,6 @@ export const handler = (
 ) =>
   withIds({ requestId: context.awsRequestId }, () =>
     checkRound(ports, Math.max(0, Math.floor(context.getRemainingTimeInMillis()) - RESERVE_MS)).finally(
-      flushTraces,
+      flush,
     ),
   )

@@ -3,13 +3,13 @@ import { createClaims } from '../../lib/claims.ts'
 import { createClusters } from '../../lib/clusters.ts'
 import { coldStart } from '../../lib/cold-start.ts'
 import { connection } from '../../lib/connection.ts'
+import { createFlush } from '../../lib/flush-traces.ts'
 import { createInventory } from '../../lib/inventory.ts'
 import { invocationOf } from '../../lib/invocation.ts'
 import { withIds } from '../../lib/log.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
 import { createReports } from '../../lib/reports.ts'
 import { createSuspects } from '../../lib/suspects.ts'
-import { flushTraces } from '../../lib/tracing.ts'
 import { GC_REPORT, parse, type Report } from './event.ts'
 import { createGc } from './run.ts'
 
@@ -33,11 +33,11 @@ const gc = createGc({
   measure,
 })
 
+const flush = createFlush()
+
 /** On a schedule, or when it is asked for: finds what the life cycles left behind, and has it mended. */
 export const handler = (
   event: unknown,
   context: Pick<Context, 'awsRequestId' | 'getRemainingTimeInMillis'>,
 ) =>
-  withIds({ requestId: context.awsRequestId }, () =>
-    gc(parse(event), invocationOf(context)).finally(flushTraces),
-  )
+  withIds({ requestId: context.awsRequestId }, () => gc(parse(event), invocationOf(context)).finally(flush))

@@ -201,20 +201,42 @@ describe('batch handler and traces', () => {
     expect(await carriers(withTrace)).toEqual([{}])
   })
 
-  it('hands the spans over before it answers, and answers all the same when they are not taken', async () => {
+  it('hands the spans over before it answers', async () => {
     const flushes: string[] = []
-    const flushing = (forceFlush: () => Promise<void>) => {
-      trace.setGlobalTracerProvider({
-        getTracer: () => trace.getTracer('none'),
-        forceFlush,
-      } as TracerProvider)
-      return open(acknowledge)
-        .run(batch('a'))
-        .finally(() => trace.disable())
-    }
-    expect(await flushing(async () => void flushes.push('flushed'))).toEqual(failed())
-    expect(flushes).toEqual(['flushed'])
-    expect(await flushing(async () => Promise.reject(new Error('collector down')))).toEqual(failed())
-    expect(await flushing(() => new Promise(() => {}))).toEqual(failed())
+    trace.setGlobalTracerProvider(flushing(async () => void flushes.push('flushed')))
+    const { run } = open(acknowledge)
+    expect(await run(batch('a'))).toEqual(failed())
+    expect(await run(batch('b'))).toEqual(failed())
+    trace.disable()
+    expect(flushes).toEqual(['flushed', 'flushed'])
   })
+
+  it.each([
+    ['refuses', () => Promise.reject(new Error('collector down'))],
+    [
+      'throws',
+      () => {
+        throw new Error('collector down')
+      },
+    ],
+    ['hangs', () => new Promise<void>(() => {})],
+  ])(
+    'answers all the same when whoever collects them %s, and leaves it alone for a while',
+    async (_, forceFlush) => {
+      let tries = 0
+      const counted = () => {
+        tries += 1
+        return forceFlush()
+      }
+      trace.setGlobalTracerProvider(flushing(counted))
+      const { run } = open(acknowledge)
+      for (const id of ['a', 'b', 'c']) expect(await run(batch(id))).toEqual(failed())
+      trace.disable()
+      expect(tries).toBe(1)
+    },
+  )
 })
+
+/** An SDK of which nothing is used but that it hands over. */
+const flushing = (forceFlush: () => Promise<void>) =>
+  ({ getTracer: () => trace.getTracer('none'), forceFlush }) as TracerProvider
