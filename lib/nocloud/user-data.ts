@@ -1,4 +1,4 @@
-import { isMap, parseDocument } from 'yaml'
+import { cloudConfigFault } from './cloud-config-fault.ts'
 import type { Seed } from './seed.ts'
 import { SeedError } from './seed-error.ts'
 import { cloudConfig } from './yaml-text.ts'
@@ -21,7 +21,8 @@ export function userData({ userData: text }: Seed): string {
   if (!text.isWellFormed() || text.includes('\0')) throw invalid('Unicode text without NUL characters')
   const format = formats.find(({ start }) => start.test(text))
   if (!format) throw invalid(`a text that starts with ${formats.map(({ name }) => name).join(', ')}`)
-  if (format.name === '#cloud-config') checkCloudConfig(text)
+  const fault = format.name === '#cloud-config' ? cloudConfigFault(text) : undefined
+  if (fault) throw invalid(fault)
   return text
 }
 
@@ -35,20 +36,6 @@ const formats = [
   { name: '## template: jinja', start: /^\s*## template:\s*jinja\s/i },
   { name: 'a MIME multipart header', start: /^(MIME-Version:|Content-Type:\s*multipart\/)/i },
 ]
-
-function checkCloudConfig(text: string) {
-  // PyYAML takes a repeated key, so this does too.
-  const document = parseDocument(text, { version: '1.1', uniqueKeys: false, logLevel: 'silent' })
-  const [error] = document.errors
-  if (error) {
-    const line = error.linePos?.[0].line
-    throw invalid(
-      `valid YAML after #cloud-config (${error.code}${line === undefined ? '' : ` in line ${line}`})`,
-    )
-  }
-  // A document of comments alone has no contents: odd, but cloud-init goes on without it.
-  if (document.contents !== null && !isMap(document.contents)) throw invalid('a mapping after #cloud-config')
-}
 
 function invalid(wanted: string): SeedError {
   return new SeedError('InvalidUserData', 'userData', wanted)

@@ -34,6 +34,13 @@ describe('user-data', () => {
       '#cloud-config\na: [1,\nb: "\n',
       /valid YAML after #cloud-config \([A-Z_]+ in line \d\)/,
     ],
+    ['with a tab between two tokens', '#cloud-config\nruncmd:\t[[ls]]\n', /a tab outside quotes in line 2/],
+    ['with a tab before a comment', '#cloud-config\na: 1\nb: 2\t# x\n', /a tab outside quotes in line 3/],
+    ['with two documents', '#cloud-config\na: 1\n---\nb: 1\n', /MULTIPLE_DOCS/],
+    ['with an alias of nothing', '#cloud-config\na: *x\n', /UNKNOWN_ALIAS/],
+    ['with a tag of its own', '#cloud-config\na: !mine b\n', /TAG_RESOLVE_FAILED/],
+    ['with a list for a key', '#cloud-config\n[a]: b\n', /a key that is no text/],
+    ['with a line end that only cloud-init sees', '#cloud-config\na: b\u2028c\n', /character .* in line 2/],
     ['with a list for a mapping', '#cloud-config\n- a\n', /mapping/],
     ['with a word for a mapping', '#cloud-config\nhello\n', /mapping/],
     ['with a NUL', '#!/bin/sh\n\0', /NUL/],
@@ -57,7 +64,14 @@ describe('user-data', () => {
   })
 
   it('leaves no trace in an error', () => {
-    const texts = ['canary-1', '#cloud-config\ncanary-1: [', '#cloud-config\n- canary-1', `#!canary-1\0`]
+    const texts = [
+      'canary-1',
+      '#cloud-config\ncanary-1:\tx',
+      '#cloud-config\na: *canary-1',
+      '#cloud-config\ncanary-1: [',
+      '#cloud-config\n- canary-1',
+      `#!canary-1\0`,
+    ]
     for (const text of [...texts, '#!' + 'canary-1'.repeat(9999)]) {
       const error = thrownBy(() => userDataOf(text))
       expect(error).toBeInstanceOf(Error)
