@@ -115,6 +115,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     symptom: 'the VM runs, and its guest agent does not tell an address',
     hint: (clues) =>
       `${console(clues)}: did cloud-init find its seed, is qemu-guest-agent installed and running, did DHCP answer on ${clues.bridge}? ` +
+      `/var/log/cloud-init-output.log in it, and its console while it boots, tell. ` +
       `\`qm agent ${clues.vmid} ping\` asks it. Mend the template or the network, \`qm stop ${clues.vmid} && qm start ${clues.vmid}\`, ${redrive(clues)}`,
   },
   Crashing: {
@@ -160,7 +161,8 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     symptom: 'the VM has an address, and nothing answers as a proxy there',
     hint: (clues) =>
       `${console(clues)}: does /var/log/cloud-init-output.log show that tinyproxy was installed and started? ` +
-      `From where the functions run, is port ${clues.port} of the VM reachable? Mend that, ${redrive(clues)}`,
+      `From where the functions run, is port ${clues.port} of the VM reachable? Mend that, ` +
+      `\`qm stop ${clues.vmid} && qm start ${clues.vmid}\` tries again what was not installed, ${redrive(clues)}`,
   },
   RangeExhausted: {
     passing: true,

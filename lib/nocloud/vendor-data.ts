@@ -27,6 +27,9 @@ const defaults = { locale: 'false' }
 
 const configuration = '/etc/tinyproxy/tinyproxy.conf'
 
+/** A folder whose scripts cloud-init runs at each boot. Source: cloud-init documentation, "Scripts Per Boot". */
+const again = '/var/lib/cloud/scripts/per-boot/egress-proxy'
+
 /** Two descriptors a client: systemd's soft limit of 1024 is met long before MaxClients. */
 const serviceDropIn = ['[Service]', 'LimitNOFILE=65536', 'Restart=on-failure', 'RestartSec=3']
 
@@ -42,6 +45,9 @@ function setUp(tinyproxyConf: string[]): string {
   return [
     '#!/bin/sh',
     'set -eu',
+    '# cloud-init tries this once for an instance. Until it went well it is tried at each boot, so that a machine whose first',
+    '# boot met no package mirror needs no more than the mirror and a restart.',
+    `[ "$0" = ${again} ] || install -D -m 0700 "$0" ${again}`,
     '# Before the package is there, so that its service never runs with another configuration.',
     ...file(configuration, '0600', tinyproxyConf),
     ...file('/etc/systemd/system/tinyproxy.service.d/egress.conf', '0644', serviceDropIn),
@@ -58,6 +64,7 @@ function setUp(tinyproxyConf: string[]): string {
     'systemctl enable tinyproxy',
     '# A template that has the package started it with the configuration it came with.',
     'systemctl restart tinyproxy',
+    `rm -f ${again}`,
     '',
   ].join('\n')
 }

@@ -15,7 +15,14 @@ export type Booted = { hostname: string; card: Card; running: Running }
  */
 export function boot(
   machine: Machine,
-  options: { discs: Uint8Array[]; mac: string; hasAgentPort: boolean; log: (line: string) => void },
+  options: {
+    discs: Uint8Array[]
+    mac: string
+    hasAgentPort: boolean
+    /** Packages can be fetched. */
+    hasMirror?: boolean
+    log: (line: string) => void
+  },
 ): Booted {
   const { log } = options
   const system = bootSystem(machine, options)
@@ -32,7 +39,19 @@ export function boot(
   for (const { name, text } of instance.boothooks) runScript(withoutFirstLine(text), name, inside)
   runCommands(instance.config.bootcmd, 'bootcmd', inside)
   if (isNew) setUp(instance, inside)
+  else runFolder(perBoot, inside)
   return { hostname: instance.hostname, card, running: system.running }
+}
+
+/** Where cloud-init puts the scripts of vendor-data, and where it looks for some to run at each boot. */
+const vendorFolder = '/var/lib/cloud/instance/scripts/vendor/'
+const perBoot = '/var/lib/cloud/scripts/per-boot/'
+
+/** Runs what lies in a folder, by name. Source: cloud-init 22.4, cc_scripts_per_boot.py, subp.py runparts. */
+function runFolder(folder: string, inside: Inside): void {
+  const paths = [...inside.machine.files.keys()].filter((path) => path.startsWith(folder)).sort()
+  for (const path of paths)
+    report(path, runScript(inside.machine.files.get(path)?.text ?? '', path, inside), inside)
 }
 
 function setUp({ config, vendorScripts, userScripts }: Instance, inside: Inside): void {
@@ -47,7 +66,11 @@ function setUp({ config, vendorScripts, userScripts }: Instance, inside: Inside)
     else log('cloud-init: packages: an entry is no name')
   }
   for (const file of files) if (isDeferred(file)) writeFile(file, inside)
-  for (const { name, text } of vendorScripts) report(name, runScript(text, name, inside), inside)
+  for (const { name, text } of vendorScripts) {
+    inside.machine.files.set(`${vendorFolder}${name}`, { text, mode: 0o700 })
+    report(name, runScript(text, `${vendorFolder}${name}`, inside), inside)
+  }
+  runFolder(perBoot, inside)
   for (const { name, text } of userScripts) report(name, runScript(text, name, inside), inside)
   runCommands(config.runcmd, 'runcmd', inside)
   log('cloud-init: finished')

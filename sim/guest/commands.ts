@@ -131,7 +131,7 @@ function test([first = '', second = '', third = '']: string[], inside: Inside): 
   return first !== ''
 }
 
-function apt(args: string[], { system, log }: Inside): number {
+function apt(args: string[], { machine, system, log }: Inside): number {
   // An option may take its value from the next word.
   const words = args.filter(
     (arg, index) => !arg.startsWith('-') && !/^(?:-o|--option|-t|-c)$/.test(args[index - 1] ?? ''),
@@ -143,6 +143,12 @@ function apt(args: string[], { system, log }: Inside): number {
         log(`E: Unable to locate package ${name}`)
         return 100
       }
+    }
+    const missing = names.find((name) => !machine.packages.has(name.replace(/=.*/, '')))
+    if (missing !== undefined && !system.hasMirror) {
+      // `update` had only warned. Source: a Debian 12 without network.
+      log(`E: Unable to locate package ${missing}`)
+      return 100
     }
     for (const name of names) system.install(name.replace(/=.*/, ''))
   }

@@ -14,6 +14,8 @@ export type GuestOptions = {
   cluster?: string
   /** Packages the templates bring. */
   preinstalled?: string[]
+  /** Whether packages can be fetched at that moment; they can where nothing is said. */
+  hasMirror?: () => boolean
   /** Adds a docker0 before the real card, as an image with Docker has it. */
   hasDocker?: boolean
   /** Told each line of each console as it comes. */
@@ -90,7 +92,14 @@ function powerOn(
   log(`power on: ${spec.name}, ${spec.memoryMiB} MiB, card ${spec.mac} on ${spec.bridge}`)
 
   const callOff = options.clock.after(options.bootMs ?? 0, () => {
-    booted = boot(machine, { discs: spec.cdroms, mac: spec.mac, hasAgentPort: spec.agentEnabled, log })
+    const hasMirror = options.hasMirror?.() ?? true
+    booted = boot(machine, {
+      discs: spec.cdroms,
+      mac: spec.mac,
+      hasAgentPort: spec.agentEnabled,
+      hasMirror,
+      log,
+    })
     log(`${booted.hostname} login: `)
     proxies = openAll(booted, { address, open, log })
   })

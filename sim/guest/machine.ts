@@ -60,7 +60,7 @@ export type System = ReturnType<typeof bootSystem>
 /** systemd and dpkg of one boot of a machine. `hasAgentPort`: the VM has the device the agent speaks through. */
 export function bootSystem(
   machine: Machine,
-  options: { hasAgentPort: boolean; log: (line: string) => void },
+  options: { hasAgentPort: boolean; hasMirror?: boolean; log: (line: string) => void },
 ) {
   const { log } = options
   const running: Running = new Map()
@@ -101,6 +101,7 @@ export function bootSystem(
   return {
     running,
     start,
+    hasMirror: options.hasMirror ?? true,
     stop: (unit: Unit) => void running.delete(unit),
     restart(unit: Unit): boolean {
       running.delete(unit)

@@ -36,15 +36,15 @@ export function runScript(script: string, name: string, inside: Inside): number 
     return 0
   }
   try {
-    return createShell(inside).run(commands)
+    return createShell(name, inside).run(commands)
   } catch (cause) {
     if (cause instanceof Exit) return cause.status
     throw cause
   }
 }
 
-function createShell(inside: Inside) {
-  const variables = new Map<string, string>()
+function createShell(name: string, inside: Inside) {
+  const variables = new Map([['0', name]])
   let stopsAtFailure = false
 
   const expand = (word: Word) =>

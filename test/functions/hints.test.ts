@@ -151,6 +151,7 @@ const setAll = (state: 'up' | 'down') => {
 
 const passwords: Record<string, string> = {}
 let isSilent = false
+let hasMirror = true
 
 const cases: Record<string, Case> = {
   'AddressTaken, another proxy having it': {
@@ -164,6 +165,16 @@ const cases: Record<string, Case> = {
     },
     mend: calm,
     says: /egress explain <the other>.*machine-id.*egress dlq redrive alpha/,
+  },
+  'AgentNeverUp, its first boot without a package mirror': {
+    options: { hasMirror: () => hasMirror },
+    provoke: () => {
+      hasMirror = false
+    },
+    mend: () => {
+      hasMirror = true
+    },
+    says: /cloud-init-output\.log.*qm stop/,
   },
   'AgentNeverUp, its agent hanging': {
     provoke: () => fault({ match: {}, effect: { kind: 'agentHangs' } }),

@@ -1,6 +1,15 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { documents, makeSeed, type Seed } from '../../lib/nocloud/index.ts'
 import { aSeed } from '../lib/nocloud/a-seed.ts'
@@ -156,7 +165,7 @@ describeWith(['cloud-init', 'xorriso'], 'cloud-init', () => {
 
 describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unpacks it', () => {
   /** Runs it with /etc moved and every command that would touch the machine replaced by a witness. */
-  function runScript(present: string[]) {
+  function runScript(present: string[], { mirror = true } = {}) {
     const home = mkdtempSync(join(folder, 'script-'))
     const [bin, log] = [join(home, 'bin'), join(home, 'log')]
     mkdirSync(bin)
@@ -164,17 +173,27 @@ describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unp
       writeFileSync(join(bin, name), `#!/bin/sh\necho ${name} "$@" >>${log}\n`)
       chmodSync(join(bin, name), 0o755)
     }
-    for (const name of ['sh', 'install', 'chmod']) {
+    for (const name of ['sh', 'install', 'chmod', 'rm']) {
       writeFileSync(join(bin, name), `#!/bin/sh\nPATH=/usr/bin:/bin exec ${name} "$@"\n`)
       chmodSync(join(bin, name), 0o755)
     }
     const script = understand(aSeed()).vendorScripts['egress-proxy'] ?? ''
     const file = join(home, 'script')
-    writeFileSync(file, script.replaceAll(/ \/etc\//g, ` ${home}/etc/`))
-    run('/usr/bin/env', `PATH=${[bin].join(delimiter)}`, '/bin/sh', file)
+    writeFileSync(file, script.replaceAll(/ \/(etc|var)\//g, ` ${home}/$1/`))
+    if (!mirror) writeFileSync(join(bin, 'apt-get'), '#!/bin/sh\nexit 100\n')
+    const { status } = tryRun('/usr/bin/env', `PATH=${bin}`, '/bin/sh', file)
     return {
+      status,
       etc: join(home, 'etc'),
-      calls: readFileSync(log, 'utf8').replaceAll(home, '').trim().split('\n'),
+      perBoot: join(home, 'var/lib/cloud/scripts/per-boot/egress-proxy'),
+      again: () =>
+        tryRun(
+          '/usr/bin/env',
+          `PATH=${bin}`,
+          '/bin/sh',
+          join(home, 'var/lib/cloud/scripts/per-boot/egress-proxy'),
+        ).status,
+      calls: existsSync(log) ? readFileSync(log, 'utf8').replaceAll(home, '').trim().split('\n') : [],
     }
   }
 
@@ -195,6 +214,17 @@ describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unp
     expect(calls[0]).toMatch(/^apt-get update /)
     expect(calls[1]).toMatch(/^apt-get install --yes .*confold qemu-guest-agent tinyproxy$/)
     expect(calls.slice(2)).toEqual(services)
+  })
+
+  it('is tried again at each boot until it went well, for the eyes of root alone', () => {
+    const { status, perBoot, again } = runScript([], { mirror: false })
+    expect(status).not.toBe(0)
+    expect(statSync(perBoot).mode & 0o777).toBe(0o700)
+    expect(again()).not.toBe(0)
+    expect(existsSync(perBoot)).toBe(true)
+    const well = runScript([])
+    expect(well.status).toBe(0)
+    expect(existsSync(well.perBoot)).toBe(false)
   })
 
   it('writes the configuration for root and the proxy alone', () => {

@@ -21,6 +21,7 @@ import {
   createVirtualClock,
   type Durations,
   defaultWorld,
+  type GuestFactory,
   inProcessGuests,
   type Sim,
   type VirtualClock,
@@ -44,6 +45,10 @@ export type LabOptions = {
   passwords?: Record<string, string>
   /** How long Proxmox takes for things; the simulator's own where nothing is said. */
   durations?: Partial<Durations>
+  /** Whether machines can fetch packages at that moment. */
+  hasMirror?: () => boolean
+  /** Other guests than those in process. */
+  guests?: GuestFactory
   /** Stands between the functions and the world, so that a test can kill, repeat or delay whatever they do. */
   interpose?: (outside: Outside) => Outside
   /** Where tokens are kept, instead of in the functions' hands: the cluster's configuration then names its parameters. */
@@ -88,9 +93,10 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const clock = createVirtualClock()
   const now = () => clock.now() + (options.skewMs?.() ?? 0)
   const world = options.world ?? defaultWorld({ version, nodes })
-  const guests = inProcessGuests({ clock, bootMs: 20_000 })
+  const { hasMirror } = options
+  const guests = inProcessGuests({ clock, bootMs: 20_000, ...(hasMirror && { hasMirror }) })
   const { durations = {} } = options
-  const sim = createSim({ world, clock, guests, durations, random: seeded(7) })
+  const sim = createSim({ world, clock, guests: options.guests ?? guests, durations, random: seeded(7) })
   const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
   const { ledger, claims, userData } = onTables({
     leaseMs: leaseMs(config),

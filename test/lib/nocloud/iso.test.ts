@@ -12,11 +12,11 @@ describe('the image', () => {
   })
 
   it('is about 60 KiB, in whole sectors', () => {
-    expect(makeSeed(aSeed()).length).toBe(30 * 2048)
+    expect(makeSeed(aSeed()).length).toBe(31 * 2048)
   })
 
   it('grows with user-data by no more than its sectors', () => {
-    expect(makeSeed(aSeed({ userData: '#!/bin/sh\n' + 'x'.repeat(2048) })).length).toBe(31 * 2048)
+    expect(makeSeed(aSeed({ userData: '#!/bin/sh\n' + 'x'.repeat(2048) })).length).toBe(32 * 2048)
   })
 
   it('is labelled cidata and holds every document whole', () => {

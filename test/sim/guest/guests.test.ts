@@ -67,6 +67,27 @@ describe('sim: guests without sockets', () => {
     expect(guests.probe(address, 3128, local)).toBe('ECONNREFUSED')
   })
 
+  it('whose first boot met no package mirror are set up at the first that does', async () => {
+    let isThere = false
+    const { guests, bootUp } = inProcess({ hasMirror: () => isThere })
+    const first = await guests(spec({ cdroms: [productSeed()] }))
+    await bootUp()
+    expect(first.interfaces()).toBeUndefined()
+    expect(guests.console(100)).toContain('E: Unable to locate package qemu-guest-agent')
+    await first.close()
+    isThere = true
+    const second = await guests(spec({ cdroms: [productSeed()], firstBoot: false }))
+    await bootUp()
+    expect(second.interfaces()).toBeDefined()
+    expect(guests.probe(address, 3128, local)).toMatchObject({ status: 200 })
+    await second.close()
+    const lines = guests.console(100).length
+    await guests(spec({ cdroms: [productSeed()], firstBoot: false }))
+    await bootUp()
+    expect(guests.console(100).slice(lines).join()).not.toContain('Unable')
+    expect(guests.probe(address, 3128, local)).toMatchObject({ status: 200 })
+  })
+
   it('never come up when they are switched off before', async () => {
     const { guests, bootUp } = inProcess()
     const guest = await guests(spec({ cdroms: [productSeed()] }))
