@@ -16,7 +16,8 @@ import { Unmet } from './usage.ts'
 export type Stage = { up: Up; connection: Connection; context: Context; signal: AbortSignal }
 
 const NAME = 'hello'
-const TIMEOUT_MS = 300_000
+/** As long as the longest of its steps may wait: real guests take minutes on a busy machine. */
+const TIMEOUT_MS = 900_000
 
 /** Shows the main job: one proxy from wish to a page fetched through it, or the one of an earlier start. @throws {Unmet} */
 export async function demonstrate(stage: Stage): Promise<Row> {

@@ -1,11 +1,17 @@
 import { resolve } from 'node:path'
 import { stringify } from 'yaml'
-import type { SimulatedCluster } from '../local/simulated-cluster.ts'
+import { HOST_SEEN_BY_GUESTS } from '../local/host-seen-by-guests.ts'
+import type { GuestKind, SimulatedCluster } from '../local/simulated-cluster.ts'
 
 /** A configuration that fits: save it, and `egress up --config` drives this cluster. */
-export function fittingConfig({ endpoints, admin, tokenFiles }: SimulatedCluster): string {
+export function fittingConfig(
+  { endpoints, admin, tokenFiles }: SimulatedCluster,
+  guests: GuestKind = 'loopback',
+): string {
   const nodes = endpoints.map(({ node }) => node)
   const images = Object.fromEntries(nodes.map((node, index) => [node, 9000 + index]))
+  // Who comes to a real guest comes, as it sees it, from one address.
+  const clients = guests === 'qemu' ? [`${HOST_SEEN_BY_GUESTS}/32`] : ['127.0.0.0/8']
   const config = {
     deployment: 'byhand',
     clusters: {
@@ -24,10 +30,15 @@ export function fittingConfig({ endpoints, admin, tokenFiles }: SimulatedCluster
     zones: { 'lab-1': { cluster: 'lab', nodes } },
     defaults: {
       size: { cores: 1, memoryMiB: 512, diskGiB: 4 },
-      proxy: { protocol: 'http', port: 8080, allow: ['127.0.0.0/8'] },
+      proxy: { protocol: 'http', port: 8080, allow: clients },
     },
-    verify: { probe: 'tcp', probeFrom: ['127.0.0.0/8'] },
-    timings: { functionTimeoutSeconds: 20, maxClockSkewSeconds: 0, bootSeconds: 3, settleSeconds: 30 },
+    verify: { probe: 'tcp', probeFrom: clients },
+    timings: {
+      functionTimeoutSeconds: 20,
+      maxClockSkewSeconds: 0,
+      bootSeconds: guests === 'qemu' ? 20 : 3,
+      settleSeconds: 30,
+    },
     parameters: { file: 'parameters.yml' },
   }
   return `# door for scripts: ${admin} (egress sim vms --admin ${admin})\n${stringify(config)}`

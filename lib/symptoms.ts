@@ -160,7 +160,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   ProxyNeverAnswered: {
     symptom: 'the VM has an address, and nothing answers as a proxy there',
     hint: (clues) =>
-      `${console(clues)}: does /var/log/cloud-init-output.log show that tinyproxy was installed and started? ` +
+      `${console(clues)}: does /var/log/cloud-init-output.log in it show that tinyproxy was installed and started, and \`journalctl -u tinyproxy\` that it got its port? ` +
       `From where the functions run, is port ${clues.port} of the VM reachable? Mend that, ` +
       `\`qm stop ${clues.vmid} && qm start ${clues.vmid}\` tries again what was not installed, ${redrive(clues)}`,
   },

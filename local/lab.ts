@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseDocument } from 'yaml'
+import { type Document, parseDocument } from 'yaml'
+import { HOST_SEEN_BY_GUESTS } from './host-seen-by-guests.ts'
 import type { Ports } from './ports.ts'
 import { type ClusterOptions, openCluster } from './simulated-cluster.ts'
 import { writeAtomically } from './write-atomically.ts'
 
-export type LabOptions = Pick<ClusterOptions, 'version' | 'nodes' | 'hostReset'>
+export type LabOptions = Pick<ClusterOptions, 'version' | 'nodes' | 'hostReset' | 'guests' | 'onNotice'>
 
 /** The simulated cluster of `egress up`, and a configuration that fits it. */
 export type Lab = {
@@ -38,9 +39,18 @@ export async function startLab(
   document.setIn(['clusters', 'lab', 'images'], { 'debian-12': images })
   document.setIn(['zones', 'lab-1', 'nodes'], nodes)
   document.setIn(['verify', 'probeUrl'], pageUrl)
+  if (options.guests === 'qemu') forRealGuests(document)
   const config = join(folder, 'config.yml')
   writeAtomically(config, String(document))
   return { config, admin, endpoints: endpoints.map(({ node, url }) => ({ node, url })), close }
+}
+
+/** What real guests need otherwise: they see this host, and all who come by a forwarded port, at one address, and take their time. */
+function forRealGuests(document: Document): void {
+  const seen = [`${HOST_SEEN_BY_GUESTS}/32`]
+  document.setIn(['defaults', 'proxy', 'allow'], seen)
+  document.setIn(['verify', 'probeFrom'], seen)
+  document.setIn(['timings', 'bootSeconds'], 20)
 }
 
 /** The simulated world has a template a node, numbered on from here. */

@@ -3,8 +3,13 @@ import { join, resolve } from 'node:path'
 import {
   createSim,
   defaultWorld,
+  type GuestFactory,
+  guestImage,
   listenAdmin,
   loopbackGuests,
+  type Qcow2Disks,
+  qcow2Disks,
+  qemuGuests,
   realClock,
   type Sim,
   type World,
@@ -23,6 +28,8 @@ export type SimulatedCluster = {
   close(): Promise<void>
 }
 
+export type GuestKind = 'loopback' | 'qemu'
+
 export type ClusterOptions = {
   folder: string
   ports: Ports
@@ -32,6 +39,10 @@ export type ClusterOptions = {
   hostReset?: boolean
   /** A privilege that the functions' token is to lack. */
   deny?: string
+  /** `qemu`: real machines, emulated, boot from the seeds. Without it each is a proxy in this process. */
+  guests?: GuestKind
+  /** Told what takes its time before the cluster is there. */
+  onNotice?: (line: string) => void
   /** Told each line that a simulated machine prints on its console. */
   onConsole?: (line: { vmid: number; node: string; text: string }) => void
 }
@@ -43,9 +54,10 @@ const durations = { linkedCloneMs: 1500, uploadMs: 300, startMs: 800, destroyMs:
  * Opens a simulated cluster whose state lives in the folder: on HTTPS for the functions, on a plain loopback port for
  * scripts. Version, nodes and denied privilege count when the folder is new; afterwards the state on disk does.
  * @throws {Error} for a privilege that the token does not have in the first place
+ * @throws {NoGuestImage} when real guests are wanted and cannot be had here
  */
 export async function openCluster(options: ClusterOptions): Promise<SimulatedCluster> {
-  const { folder, ports, version, nodes, hostReset = false, deny, onConsole } = options
+  const { folder, ports, version, nodes, hostReset = false, deny } = options
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const tokenFiles: [string, string] = [join(folder, 'token'), join(folder, 'next-token')]
   const adminFile = join(folder, 'admin-token')
@@ -70,13 +82,7 @@ export async function openCluster(options: ClusterOptions): Promise<SimulatedClu
     stateDir: join(folder, 'state'),
     hostReset,
     durations,
-    // By the folder, so that two clusters on this machine do not share their machines' addresses.
-    guests: loopbackGuests({
-      clock: realClock(),
-      bootMs: durations.bootMs,
-      cluster: resolve(folder),
-      ...(onConsole && { onLine: onConsole }),
-    }),
+    ...(await guestsOf(options)),
   })
   const opened = createOpened()
   opened.add(sim)
@@ -95,6 +101,23 @@ function secretIn(file: string, tokenId: string): string | undefined {
   if (!existsSync(file)) return undefined
   const [id, secret] = readFileSync(file, 'utf8').trim().split('=')
   return id === tokenId ? secret : undefined
+}
+
+async function guestsOf({
+  folder,
+  guests: kind,
+  onConsole,
+  onNotice,
+}: ClusterOptions): Promise<{ guests: GuestFactory; disks?: Qcow2Disks }> {
+  // By the folder, so that two clusters on this machine do not share their machines' addresses.
+  const cluster = resolve(folder)
+  const onLine = onConsole && { onLine: onConsole }
+  if (kind !== 'qemu') {
+    return { guests: loopbackGuests({ clock: realClock(), bootMs: durations.bootMs, cluster, ...onLine }) }
+  }
+  const image = await guestImage(onNotice && { onLine: onNotice })
+  const disks = qcow2Disks(join(cluster, 'disks'), image.golden)
+  return { guests: qemuGuests({ image, disks, cluster, ...onLine }), disks }
 }
 
 async function openDoor(sim: Sim, port: number) {

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
 import { REGION } from './account.ts'
 import { startEmulators } from './emulators.ts'
+import { HOST_SEEN_BY_GUESTS } from './host-seen-by-guests.ts'
 import { type LabOptions, startLab } from './lab.ts'
 import { lockFolder } from './lock.ts'
 import { openLogFile } from './log-file.ts'
@@ -41,7 +42,8 @@ export async function startUp({ folder: given, clusters, logLevel, telemetry = {
     const log = opened.add(openLogFile(join(folder, 'up.log')))
     const ports = openPorts(folder)
     const page = opened.add(await onItsPort(ports, 'page', (port) => servePage({ port })))
-    const pageUrl = `http://127.0.0.1:${page.port}/`
+    const hasRealGuests = 'lab' in clusters && clusters.lab.guests === 'qemu'
+    const pageUrl = `http://${hasRealGuests ? HOST_SEEN_BY_GUESTS : '127.0.0.1'}:${page.port}/`
     const onConsole = (line: object) => log.note({ level: 'debug', console: true, ...line })
     const lab =
       'lab' in clusters

@@ -16,6 +16,9 @@ export {
   inProcessGuests,
   loopbackGuests,
 } from './guest/guests.ts'
+export { type Qcow2Disks, qcow2Disks } from './qemu/disks.ts'
+export { type QemuOptions, qemuGuests } from './qemu/guests.ts'
+export { type GuestImage, guestImage, isImageBuilt, NoGuestImage } from './qemu/image.ts'
 export * from './types.ts'
 
 /** A simulated Proxmox VE cluster. It runs until it is closed; with `stateDir` it goes on where it was left. */

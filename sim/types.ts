@@ -93,6 +93,9 @@ export type GuestSpec = {
   bridge: string
   cdroms: Uint8Array[]
   memoryMiB: number
+  cores: number
+  /** Keys of its disks, as `Disks` knows them, the one to boot from first. */
+  disks: string[]
   firstBoot: boolean
   agentEnabled: boolean
 }
@@ -106,10 +109,32 @@ export type AgentInterface = {
   statistics?: Record<string, number>
 }
 
-/** `undefined` from `interfaces`: booting, or no agent. An error stands for what the agent itself refuses inside a 200. */
+/**
+ * `undefined` from `interfaces`: booting, or no agent. An error stands for what the agent itself refuses inside a 200. What is
+ * optional, only a guest with a real machine below it has.
+ */
 export type Guest = {
   interfaces(): AgentInterface[] | undefined
   close(): Promise<void>
+  /** What the agent itself answers to a question without arguments; `undefined`: nothing, in time. */
+  ask?(command: string): Promise<unknown>
+  /** QEMU's own name for the state it is in. */
+  qmpstatus?(): string
+  /** Asks the guest to shut down, which it does or not. */
+  shutDown?(): Promise<void>
+  /** Grows a disk while the guest runs. */
+  resize?(disk: string, bytes: number): Promise<void>
+  /** Resolves when the machine is off, whoever did it. */
+  ended?: Promise<void>
+}
+
+/** Where the bytes of disks lie, when there are any. Each call is done when it returns, as a stage of a task is one change. */
+export type Disks = {
+  /** A template's disk, that the world begins with. */
+  begin(disk: string): void
+  clone(disk: string, of: string, how: 'linked' | 'full'): void
+  resize(disk: string, bytes: number): void
+  remove(disk: string): void
 }
 
 export type GuestFactory = (spec: GuestSpec) => Promise<Guest>
@@ -337,6 +362,8 @@ export type SimOptions = {
   hostReset?: boolean
   clock?: SimClock
   guests?: GuestFactory
+  /** For guests that boot from real disks. */
+  disks?: Disks
   durations?: Partial<Durations>
   random?: () => number
 }

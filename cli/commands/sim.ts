@@ -1,5 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
+import { isNoGuestImage } from '../../local/no-guest-image.ts'
 import { openPorts } from '../../local/ports.ts'
+import type { GuestKind } from '../../local/simulated-cluster.ts'
 import { dataOption } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { fittingConfig } from '../fitting-config.ts'
@@ -42,6 +44,11 @@ export const simCommand = (context: Context) =>
           default: false,
           describe: 'its hosts were reset since: tasks that ran are dead',
         })
+        .option('guests', {
+          choices: ['loopback', 'qemu'] as const,
+          describe:
+            'what its machines are: proxies in this process (the default), or real ones emulated by QEMU',
+        })
         .option('deny', {
           type: 'string',
           requiresArg: true,
@@ -74,6 +81,7 @@ type Listening = Where & {
   state: string
   'host-reset': boolean
   deny?: string | undefined
+  guests?: GuestKind | undefined
 }
 
 async function listen(args: ArgumentsCamelCase<Listening>, { out, err }: Context): Promise<void> {
@@ -87,11 +95,13 @@ async function listen(args: ArgumentsCamelCase<Listening>, { out, err }: Context
     ...(args.version === undefined ? {} : { version: args.version === 8 ? 8 : 9 }),
     ...(args.nodes === undefined ? {} : { nodes: args.nodes }),
     ...(args.deny === undefined ? {} : { deny: args.deny }),
+    ...(args.guests === undefined ? {} : { guests: args.guests }),
+    onNotice: err,
   }).catch((error: unknown) => {
-    throw args.deny === undefined ? error : new UsageError((error as Error).message)
+    throw args.deny === undefined && !isNoGuestImage(error) ? error : new UsageError((error as Error).message)
   })
   try {
-    out(fittingConfig(cluster))
+    out(fittingConfig(cluster, args.guests))
     err('the simulated cluster is up; Ctrl-C ends it, its state stays')
     await aborted(stop.signal)
   } finally {

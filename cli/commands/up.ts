@@ -1,5 +1,7 @@
 import type { CommandModule } from 'yargs'
 import type { LabOptions } from '../../local/lab.ts'
+import { isNoGuestImage } from '../../local/no-guest-image.ts'
+import type { GuestKind } from '../../local/simulated-cluster.ts'
 import { connect, dataOption } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { demonstrate, type Stage, takeDown, tellUse } from '../demonstration.ts'
@@ -28,6 +30,12 @@ export const upCommand = (context: Context) =>
         .option('version', {
           choices: [8, 9],
           describe: 'Proxmox VE version that is simulated',
+          conflicts: 'config',
+        })
+        .option('guests', {
+          choices: ['loopback', 'qemu'] as const,
+          describe:
+            'what its machines are: proxies in this process (the default), or real ones emulated by QEMU',
           conflicts: 'config',
         })
         .option('host-reset', {
@@ -68,7 +76,7 @@ export const upCommand = (context: Context) =>
         const { telemetry } = await import('../../local/telemetry.ts')
         const up = await startUp({
           folder: args.data,
-          clusters: config === undefined ? { lab: labOf(args) } : { config },
+          clusters: config === undefined ? { lab: { ...labOf(args), onNotice: context.err } } : { config },
           telemetry: telemetry(context.env),
           ...(args.logLevel === undefined ? {} : { logLevel: args.logLevel }),
         })
@@ -90,6 +98,7 @@ export const upCommand = (context: Context) =>
           await up.close()
         }
       } catch (error) {
+        if (isNoGuestImage(error)) throw new UsageError(error.message)
         // Called off by a person: as asked.
         if (!signal.aborted || (error as Error).name !== 'AbortError') throw error
       } finally {
@@ -104,6 +113,7 @@ type Flags = {
   sim?: boolean | undefined
   version?: number | undefined
   'host-reset': boolean
+  guests?: GuestKind | undefined
   demo: boolean
   once: boolean
   'log-level'?: string | undefined
@@ -119,7 +129,10 @@ async function show(stage: Stage): Promise<void> {
   }
 }
 
-const labOf = (args: { version?: number | undefined; hostReset: boolean }): LabOptions => ({
+type LabFlags = { version?: number | undefined; hostReset: boolean; guests?: GuestKind | undefined }
+
+const labOf = (args: LabFlags): LabOptions => ({
   hostReset: args.hostReset,
+  ...(args.guests === undefined ? {} : { guests: args.guests }),
   ...(args.version === undefined ? {} : { version: args.version === 8 ? 8 : 9 }),
 })

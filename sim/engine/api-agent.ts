@@ -81,6 +81,8 @@ async function agentAnswer(ctx: Ctx, command: string) {
     const monitor = cluster.state.version === 8 ? 'qmp' : 'qga'
     die(`VM ${vm.vmid} ${monitor} command 'guest-${command}' failed - got timeout`)
   }
+  const real = await cluster.guests.ask(vm.vmid, `guest-${command}`)
+  if (real) return reply(real)
   const interfaces = cluster.guests.interfaces(vm.vmid)
   if (!interfaces) {
     await cluster.clock.sleep(3000)

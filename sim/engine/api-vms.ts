@@ -1,4 +1,4 @@
-import { confMissing, vmOn } from './cluster.ts'
+import { type Cluster, confMissing, vmOn } from './cluster.ts'
 import {
   type Ctx,
   type Endpoint,
@@ -29,7 +29,7 @@ export const vmEndpoints: Endpoint[] = [
       return reply(
         own.map((vm) => ({
           ...figures(ctx, vm),
-          ...(flag(ctx, 'full') ? { qmpstatus: qmpStatus(vm) } : {}),
+          ...(flag(ctx, 'full') ? { qmpstatus: qmpStatus(ctx.cluster, vm) } : {}),
         })),
       )
     },
@@ -72,8 +72,8 @@ export function theVm(ctx: Ctx): Vm {
   return vmOn(ctx.cluster, ctx.node, vmid) ?? die(confMissing(ctx.node, vmid))
 }
 
-function qmpStatus(vm: Vm): string {
-  return vm.run?.qmpstatus ?? 'stopped'
+function qmpStatus(cluster: Cluster, vm: Vm): string {
+  return (vm.run && cluster.guests.qmpstatus(vm.vmid)) ?? vm.run?.qmpstatus ?? 'stopped'
 }
 
 /** What the node itself knows of a VM at this moment. */
@@ -114,7 +114,7 @@ function current(ctx: Ctx, vm: Vm) {
   const nets = Object.keys(vm.config).filter((key) => /^net\d+$/.test(key))
   return {
     ...figures(ctx, vm),
-    qmpstatus: qmpStatus(vm),
+    qmpstatus: qmpStatus(ctx.cluster, vm),
     ha: haOf(ctx, vm),
     ...(isAgentEnabled(vm) ? { agent: 1 } : {}),
     ...(vm.run

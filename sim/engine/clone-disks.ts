@@ -3,7 +3,7 @@ import type { Piece } from './clone-check.ts'
 import { type CloneRun, isRunning, madeVolume, presentPiece, sourceVolume, storageOf } from './clone-data.ts'
 import { formatSize, isCloudInit, printDrive } from './drives.ts'
 import { die, PveError } from './errors.ts'
-import type { Volume } from './state.ts'
+import { diskOf, type Volume } from './state.ts'
 import {
   addVolume,
   findVolume,
@@ -42,6 +42,7 @@ export function allocate(run: CloneRun, piece: Piece): void {
   })
   data.made.push({ storage: storage.storage, name })
   data.current = volumeIdOf(volume)
+  if (!piece.full) cluster.disks?.clone(diskOf(volume), diskOf(source), 'linked')
   logAllocation(run, piece, volume, source, pathOf(storage, name), isFileBased(storage))
   if (data.conf) data.conf[piece.slot] = placedDrive(data.conf[piece.slot] ?? '', piece.slot, volume)
 }
@@ -117,6 +118,7 @@ export function copied(run: CloneRun, piece: Piece): void {
     throw new PveError(500, copyFailed(run, 'exit code 1'))
   }
   volume.usedBytes = source.usedBytes
+  cluster.disks?.clone(diskOf(volume), diskOf(source), 'full')
   delete data.current
   if (isRunning(run)) {
     logMirror(run, piece, volume)

@@ -1,4 +1,4 @@
-import type { Durations, GuestFactory, SimClock } from '../types.ts'
+import type { Disks, Durations, GuestFactory, SimClock } from '../types.ts'
 import type { Blobs } from './blobs.ts'
 import type { Faults } from './faults.ts'
 import type { GuestHouse } from './guests.ts'
@@ -20,6 +20,8 @@ export type Cluster = {
   workers: Workers
   tasks: Tasks
   guestFactory: GuestFactory
+  /** Of guests with real machines. */
+  disks?: Disks
   /** The options a VM's config may have. */
   options: Set<string>
   /** A number of its own for each call that takes a lock. */

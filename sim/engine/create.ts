@@ -9,6 +9,7 @@ import { createGuestHouse, silentGuests } from './guests.ts'
 import { createLocks } from './locks.ts'
 import { programs } from './programs.ts'
 import { catchUp } from './pvestatd.ts'
+import { diskOf } from './state.ts'
 import { createStore } from './store.ts'
 import { createTasks } from './tasks.ts'
 import { powerOn } from './vm-power.ts'
@@ -54,6 +55,7 @@ export function createCluster(options: SimOptions) {
     workers: createWorkers(),
     tasks: createTasks(get, programs),
     guestFactory: options.guests ?? silentGuests,
+    ...(options.disks && { disks: options.disks }),
     options: new Set(),
     catchUp: () => catchUp(state, clock.now()),
     commit: () => {
@@ -68,7 +70,11 @@ export function createCluster(options: SimOptions) {
   }
   const { engine, calls: log, configOptions } = createEngine(cluster)
   cluster.options = configOptions
-  if (!left) keepContents(cluster, options.world)
+  if (!left) {
+    keepContents(cluster, options.world)
+    for (const volume of Object.values(state.volumes))
+      if (volume.content === 'images') options.disks?.begin(diskOf(volume))
+  }
 
   const hosts = hostControl(cluster, (node) => {
     for (const listener of listeners) listener(node)

@@ -13,7 +13,7 @@ export function simVms(cluster: Cluster): SimVm[] {
       ...(name === undefined ? {} : { name: String(name) }),
       config: { ...vm.config },
       running: vm.run !== undefined,
-      qmpstatus: vm.run?.qmpstatus ?? 'stopped',
+      qmpstatus: (vm.run && cluster.guests.qmpstatus(vm.vmid)) ?? vm.run?.qmpstatus ?? 'stopped',
       ...(pool === undefined ? {} : { pool }),
       ...(lock === undefined ? {} : { lock: String(lock) }),
       template: template !== undefined,

@@ -146,6 +146,9 @@ function escapeComment(line: string): string {
     .join('')
 }
 
+/** The key of a disk's bytes, when there are any. */
+export const diskOf = ({ storage, node, name }: Volume): string => volumeKey(storage, node, name)
+
 export function volumeKey(storage: string, node: string | undefined, name: string): string {
   return `${node ?? '*'}/${storage}:${name}`
 }

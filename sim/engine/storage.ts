@@ -1,7 +1,7 @@
 import type { WorldStorage } from '../types.ts'
 import type { Cluster } from './cluster.ts'
 import { die } from './errors.ts'
-import { type Volume, volumeKey } from './state.ts'
+import { diskOf, type Volume, volumeKey } from './state.ts'
 
 type VolumeId = { storage: string; name: string }
 
@@ -142,6 +142,7 @@ export function removeVolume(cluster: Cluster, volume: Volume): void {
   delete cluster.state.volumes[volumeKey(volume.storage, volume.node, volume.name)]
   const shared = Object.values(cluster.state.volumes).some((other) => other.blob === volume.blob)
   if (volume.blob !== undefined && !shared) cluster.blobs.remove(volume.blob)
+  if (volume.content === 'images') cluster.disks?.remove(diskOf(volume))
 }
 
 /** A base image that other volumes lean on. */

@@ -20,7 +20,13 @@ import type { Vm } from './state.ts'
 import { activeStorage, findVolume, parseVolumeId } from './storage.ts'
 import { checkLock } from './vm-lock.ts'
 
-type PowerData = { vmid: number; timeoutSeconds?: number; forceStop?: boolean; wasSuspended?: boolean }
+type PowerData = {
+  vmid: number
+  timeoutSeconds?: number
+  forceStop?: boolean
+  wasSuspended?: boolean
+  waitedSeconds?: number
+}
 type PowerRun = Run<PowerData>
 
 const path = '/nodes/{node}/qemu/{vmid}/status'
@@ -123,7 +129,18 @@ export const startProgram: Program<PowerData> = {
         run.log('Resumed VM, removing state')
         delete vm.config.lock
       }
-      return end
+      // A real machine takes a moment, and may not start at all.
+      return cluster.disks ? next('up', 100) : end
+    },
+    up(run) {
+      const { cluster, data } = run
+      const start = cluster.guests.startOf(data.vmid)
+      if (start.kind === 'under way') return next('up', 100)
+      if (start.kind === 'done') return end
+      for (const line of start.words.split('\n')) run.log(line)
+      const vm = cluster.state.vms[data.vmid]
+      if (vm) powerOff(cluster, vm)
+      return die('start failed: QEMU exited with code 1')
     },
   },
 }
@@ -195,8 +212,16 @@ export const shutdownProgram: Program<PowerData> = {
       const vm = present(run)
       if (!vm.run) return end
       checkLock(vm)
+      if (run.cluster.guests.shutDown(vm.vmid)) return next('asked', 1000)
       if (run.cluster.guests.interfaces(vm.vmid)) return next('stopped', run.cluster.durations.shutdownMs)
       return next('silent', 3000)
+    },
+    asked(run) {
+      const { data, cluster } = run
+      if (!present(run).run) return end
+      data.waitedSeconds = (data.waitedSeconds ?? 0) + 1
+      if (data.waitedSeconds >= (data.timeoutSeconds ?? 60)) return next('overdue')
+      return cluster.guests.startOf(data.vmid).kind === 'failed' ? next('stopped') : next('asked', 1000)
     },
     silent(run) {
       const monitor = run.cluster.state.version === 8 ? 'qmp' : 'qga'

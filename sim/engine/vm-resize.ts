@@ -4,7 +4,7 @@ import { formatSize, isCdrom, parseDrive, parseSize, printDrive } from './drives
 import { type Ctx, type Endpoint, flag, maybeText, mustHave, reply, text, vmidOf } from './endpoint.ts'
 import { die, forbid, refuseParams } from './errors.ts'
 import { end, lock, next, type Program } from './program.ts'
-import { digestOf } from './state.ts'
+import { digestOf, diskOf } from './state.ts'
 import { findVolume, parseVolumeId, pathOf, storageConfig } from './storage.ts'
 import { checkLock } from './vm-lock.ts'
 
@@ -73,6 +73,8 @@ export const resizeProgram: Program<ResizeData> = {
       const volume =
         findVolume(cluster, node, parseVolumeId(drive.file)) ?? die(`volume '${drive.file}' does not exist`)
       volume.sizeBytes = data.sizeBytes ?? volume.sizeBytes
+      if (vm.run) cluster.guests.resize(vm.vmid, diskOf(volume), volume.sizeBytes)
+      else cluster.disks?.resize(diskOf(volume), volume.sizeBytes)
       vm.config[data.disk] = printDrive({
         ...drive,
         options: { ...drive.options, size: formatSize(volume.sizeBytes) },

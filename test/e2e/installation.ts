@@ -21,7 +21,7 @@ export type Installation = {
   /** kill -9: nothing is finished, nothing is said. */
   kill(): Promise<void>
   run(): Run
-  publish(event: object): Promise<void>
+  publish(event: object, queue?: 'create' | 'delete'): Promise<void>
   rows(): Promise<Row[]>
   /** Of ours in the simulated cluster: machines that are no template, and seeds. */
   vms(): Promise<SimVm[]>
@@ -62,10 +62,10 @@ export function createInstallation(): Installation {
       up.kill('SIGKILL')
       await once(up, 'exit')
     },
-    async publish(event) {
+    async publish(event, queue = 'create') {
       const sqs = new SQSClient(at('sqs'))
       await sqs.send(
-        new SendMessageCommand({ QueueUrl: run().queues.create.url, MessageBody: JSON.stringify(event) }),
+        new SendMessageCommand({ QueueUrl: run().queues[queue].url, MessageBody: JSON.stringify(event) }),
       )
       sqs.destroy()
     },

@@ -24,6 +24,8 @@ function spec(changes: Partial<GuestSpec> = {}): GuestSpec {
     bridge: 'vmbr0',
     cdroms: [],
     memoryMiB: 512,
+    cores: 1,
+    disks: [],
     firstBoot: true,
     agentEnabled: true,
     ...changes,
