@@ -71,6 +71,8 @@ export const Row = z.object({
   since: Instant,
   /** Since when the step waits with a patience of its own: for a lock, for its place in a queue. Left out of `since` as well. */
   parkedAt: Instant.optional(),
+  /** What kind of such waiting that is. */
+  parkedFor: z.string().optional(),
   /** Since when tasks of this step, each begun anew, have ended in nothing but transient errors. */
   failingSince: Instant.optional(),
   dueAt: Instant,

@@ -116,11 +116,13 @@ export function createTurn(options: TurnOptions): Turn {
     return patched(row, { problem: undefined, since: since + lostMs, ...parkedSince })
   }
 
-  /** Waiting with a patience of its own is timed by itself, and its time is not the step's. */
+  /** Waiting with a patience of its own is timed by itself, each kind of it, and its time is not the step's. */
   function parked(row: Row, outcome: Outcome): Row {
     const { since, parkedAt = now() } = row
-    if (isPatient(outcome)) return patched(row, { parkedAt })
-    return patched(row, { parkedAt: undefined, since: since + (now() - parkedAt) })
+    const parkedFor = isPatient(outcome) ? (outcome.late ?? outcome.why ?? 'lock') : undefined
+    if (parkedFor !== undefined && parkedFor === row.parkedFor) return patched(row, { parkedAt, parkedFor })
+    const waited = { since: since + (now() - parkedAt), parkedFor }
+    return patched(row, { ...waited, parkedAt: parkedFor === undefined ? undefined : now() })
   }
 
   /** That a task could be begun again is no progress yet: the stretch of its failures goes on until the step says something else. */
@@ -210,6 +212,7 @@ export function createTurn(options: TurnOptions): Turn {
         placedOn,
         since: now(),
         parkedAt: undefined,
+        parkedFor: undefined,
         failingSince: undefined,
         timeline: timelineOf(row, step, now()),
       }),

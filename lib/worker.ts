@@ -225,8 +225,9 @@ export function createWorker<E extends Event>(options: WorkerOptions<E>): Worker
     if (row.step === undefined) throw new Error(`the row ${row.uid} was to go on without a step`)
     const message = { type: 'Continue', uid: row.uid, turn: nextTurn }
     await queues.send(sideOf(row.step, row.failedStep), message, { delaySeconds: 0 })
-    const moved = { turn: nextTurn, since: now(), parkedAt: undefined, failingSince: undefined, dueAt: now() }
-    await ledger.save(patched(row, moved), token)
+    const afresh = { parkedAt: undefined, parkedFor: undefined, failingSince: undefined }
+    const moved = { turn: nextTurn, since: now(), dueAt: now() }
+    await ledger.save(patched(row, { ...moved, ...afresh }), token)
   }
 
   function bury(

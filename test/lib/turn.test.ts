@@ -666,6 +666,19 @@ describe('turn: deadlines', () => {
     expect(desk.row()).toMatchObject({ step: 'report', problem: { code: 'AddressTaken' } })
   })
 
+  it('time each kind of such waiting by itself: hours in a queue take nothing from the patience with an address', async () => {
+    await turnOf({}, wait('another guest is being asked', 15, { capSeconds: 86_400, why: 'agent' }))
+    desk.clock.advance(5 * 3600_000)
+    await act()
+    decides(wait('the address is another’s', 30, { capSeconds: 1800, late: 'AddressTaken' }))
+    await act()
+    expect(desk.row()).toMatchObject({ step: 'clone', parkedFor: 'AddressTaken' })
+    desk.clock.advance(1800_001)
+    await act()
+    expect(desk.row()).toMatchObject({ step: 'report', problem: { code: 'AddressTaken' } })
+    expect(desk.row()).not.toHaveProperty('parkedFor')
+  })
+
   it('leave out the time that a step spent in such waiting: a clone that had to queue for hours is not late', async () => {
     await turnOf({}, wait('waits for its turn', 30, { capSeconds: 86_400 }))
     desk.clock.advance(5 * 3600_000)
