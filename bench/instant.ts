@@ -22,6 +22,11 @@ export function createInstantProxmox(nodes: readonly string[]): Provider & { vms
     throw new Error(`the life of a proxy does not call ${call}`)
   }
 
+  const status = async (at: Vm) => {
+    const { running } = there(at)
+    return { running, qmp: running ? 'running' : 'stopped' }
+  }
+
   return {
     vms,
     nodesOnline: async () => [...nodes],
@@ -60,10 +65,8 @@ export function createInstantProxmox(nodes: readonly string[]): Provider & { vms
       raw[disk] = String(raw[disk]).replace(/size=\w+/, `size=${bytes / 1024 ** 3}G`)
       return task(node, 'resize', at.vmid)
     },
-    async status(at) {
-      const { running } = there(at)
-      return { running, qmp: running ? 'running' : 'stopped' }
-    },
+    status,
+    glance: status,
     async start(at) {
       there(at).running = true
       return task(at.node, 'qmstart', at.vmid)

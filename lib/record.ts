@@ -162,6 +162,10 @@ export type Moment = {
   endedSecondsAgo: number
 }
 
+/** The step's own task has ended well since the step was entered, so that the machine is as the task was to leave it, or was a moment ago. */
+export const accomplished = (row: Row & Moment, step: StepName): boolean =>
+  row.ended?.step === step && row.ended.ok && row.endedSecondsAgo <= row.waitedSeconds
+
 /** What each step may rely on. */
 export type RowOf = {
   reserve: Wished

@@ -14,7 +14,7 @@ export type Look<C> =
 
 /** The part of the provider that looking takes. */
 export type Eyes<C extends Bearing & { digest: string }> = {
-  look(at: At): Promise<Look<C>>
+  look(at: At, expecting?: 'nothing'): Promise<Look<C>>
   runningTasks(filter: { node: string }): Promise<readonly { type: string; id: string }[]>
   configure(vm: At, change: { set: { description: string }; digest: string }): Promise<void>
 }
@@ -40,16 +40,18 @@ const settling = () => unclear(wait('a call that was not answered may still run'
 
 /**
  * Looks at the row's VMID and says whether our VM is there and may be changed. Nothing that changes a VM is sent before
- * this said `ours`. A mark that a person edited away is written again where name and seed prove the VM ours.
+ * this said `ours`. A mark that a person edited away is written again where name and seed prove the VM ours. Expecting
+ * nothing makes no difference to what is found, only to the order of the questions.
  */
 export async function see<C extends Bearing & { digest: string }>(
   row: Row & Moment,
   eyes: Eyes<C>,
   deployment: string,
+  expecting?: 'nothing',
 ): Promise<Sight<C>> {
   const { place } = row
   if (!place) return row.settled ? { kind: 'gone', heldByAnother: false } : settling()
-  return judge(await eyes.look(place), row, place, eyes, deployment)
+  return judge(await eyes.look(place, expecting), row, place, eyes, deployment)
 }
 
 /** `see` for one who has looked already. */

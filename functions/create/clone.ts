@@ -2,7 +2,7 @@ import { describe, markOf } from '../../lib/mark.ts'
 import { vmName } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { isProxmoxError } from '../../lib/proxmox/index.ts'
-import type { Moment, RowOf } from '../../lib/record.ts'
+import { accomplished, type Moment, type RowOf } from '../../lib/record.ts'
 import { judge } from '../../lib/sighting.ts'
 import { storageQueue } from '../../lib/storage-queue.ts'
 import type { Deps } from './steps.ts'
@@ -18,7 +18,7 @@ export async function clone(row: Cloning, deps: Needs): Promise<Outcome> {
   const queue = storageQueue(row, row.place, 'clone', deps)
   const full = await queue.stillFull()
   if (full) return full
-  const look = await deps.vms.look(row.place)
+  const look = await deps.vms.look(row.place, accomplished(row, 'clone') ? undefined : 'nothing')
   if (look.kind === 'absent')
     return isLittered(row) ? elsewhere(row) : ((await queue.enter()) ?? begin(row, deps))
   const sight = await judge(look, row, row.place, deps.vms, deps.config.deployment)

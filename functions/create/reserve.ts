@@ -144,7 +144,7 @@ async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, 
       await claims.freeVmid(cluster, vmid, row.uid)
       continue
     }
-    const look = await vms.look(place)
+    const look = await vms.look(place, 'nothing')
     if (look.kind === 'unknown') return 'unknown'
     const isOurs =
       look.kind === 'vm' && ownership(look.config, { ...row, place }, config.deployment).kind === 'ours'

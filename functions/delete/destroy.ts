@@ -1,6 +1,6 @@
 import { next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { isProxmoxError, parseUpid, type Volume } from '../../lib/proxmox/index.ts'
-import type { Moment, Place, RowOf } from '../../lib/record.ts'
+import { accomplished, type Moment, type Place, type RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
 import { storageQueue } from '../../lib/storage-queue.ts'
 import type { Deps } from './steps.ts'
@@ -15,7 +15,7 @@ export async function destroy(row: Destroying, deps: Needs): Promise<Outcome> {
   const queue = place && storageQueue(row, place, 'destroy', deps)
   const full = await queue?.stillFull()
   if (full) return full
-  const sight = await see(row, vms, config.deployment)
+  const sight = await see(row, vms, config.deployment, accomplished(row, 'destroy') ? 'nothing' : undefined)
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone' || !place || !queue) {
     return place && !(sight.kind === 'gone' && sight.heldByAnother)

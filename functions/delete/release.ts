@@ -16,7 +16,7 @@ export async function release(row: Releasing, deps: Needs): Promise<Outcome> {
   const { vms, claims, config } = deps
   if (!row.settled) return wait('a call that was not answered may still run', 10)
   if (row.place) {
-    const sight = await see(row, vms, config.deployment)
+    const sight = await see(row, vms, config.deployment, 'nothing')
     if (sight.kind === 'unclear') return sight.outcome
     if (sight.kind === 'ours') return next('stop', { cloned: true })
     return wait('lets go of its place', 0, { patch: { place: undefined, cloned: undefined } })
@@ -40,7 +40,7 @@ async function stillOurs(row: Releasing, claim: { cluster: string; vmid: number 
   const [node] = Object.values(cluster?.images ?? {}).flatMap((byNode) => Object.keys(byNode))
   if (!cluster || !vms || node === undefined) return 'unknown'
   const place: Place = { ...claim, node, template: 0, storage: cluster.storage }
-  const look = await vms.look(place)
+  const look = await vms.look(place, 'nothing')
   if (look.kind === 'unknown') return 'unknown'
   if (look.kind !== 'vm') return undefined
   const { kind } = ownership(look.config, { ...row, place }, config.deployment)

@@ -2,18 +2,25 @@ import { askedOfHa } from '../../lib/asked-of-ha.ts'
 import { readMark } from '../../lib/mark.ts'
 import { HOLD_TAG, seedPrefix } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
-import type { Provider } from '../../lib/proxmox/index.ts'
-import type { Moment, Row, RowOf } from '../../lib/record.ts'
+import type { Provider, VmStatus } from '../../lib/proxmox/index.ts'
+import { accomplished, type Moment, type Row, type RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
 import type { Deps } from './steps.ts'
 
 type Stopping = RowOf['stop'] & Moment
 
-/** Brings the VM to a stand, wherever it is now. Repeatable: stops only what runs, and nothing while a call of ours may still run. */
+/**
+ * Brings the VM to a stand, wherever it is now. Repeatable: to stop what stands is a task that ends well. Nothing is stopped
+ * while a call of ours may still run. A VM that we started is stopped without being asked whether it runs; whether it
+ * stands then, only the machine tells.
+ */
 export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'config'>): Promise<Outcome> {
   if (row.task && row.task.step !== 'stop') return overtaken(row.task, vms)
   if (!row.settled) return wait('a call that was not answered may still run', 10)
   if (row.place?.node === '') return located(row, vms, config.deployment)
+  const { ended, place } = row
+  if (place && accomplished(row, 'stop') && standsStill(await vms.glance(place)))
+    return next('unseed', { cloned: true })
   const sight = await see(row, vms, config.deployment)
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return next('unseed', { cloned: undefined })
@@ -28,12 +35,14 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
     const hint = `somebody put the tag there; if it may go: on node ${vm.node} \`qm set ${vm.vmid} ${mend}\`, then redrive`
     return fail('Protected', `VM ${vm.vmid} is tagged ${HOLD_TAG}`, hint)
   }
-  const { running, qmp } = await vms.status(vm)
-  if (!running && qmp === 'stopped')
-    return next('unseed', { cloned: true, ...(row.place && { place: { ...row.place, node: vm.node } }) })
+  const wasStarted = ended?.step === 'start' && ended.ok
+  if (!wasStarted && standsStill(await vms.status(vm)))
+    return next('unseed', { cloned: true, ...(place && { place: { ...place, node: vm.node } }) })
   if (askedOfHa(row, 'stop')) return wait('HA is to stop it', 5)
   return task(await vms.stop(vm), 'stopping')
 }
+
+const standsStill = (status: VmStatus | undefined) => status?.running === false && status.qmp === 'stopped'
 
 /** A task from before that still runs is waited for, since it could bring back what is deleted here; a clone is told to stop, and cleans up behind itself. One that cannot be told any more is not seen at the next turn. */
 async function overtaken({ upid, step }: NonNullable<Row['task']>, vms: Provider): Promise<Outcome> {

@@ -32,8 +32,9 @@ export function createFinder(api: Api, doors: () => readonly Api[], proveHolding
     return (await listVms()).find((vm) => vm.vmid === vmid)
   }
 
-  async function look(at: Vm): Promise<Look> {
+  async function look(at: Vm, expecting?: 'nothing'): Promise<Look> {
     const { vmid } = at
+    if (expecting === 'nothing' && (await proveHolding(vmid, doors())) === 'free') return { kind: 'absent' }
     const first = await readAt(api.vmConfig, at)
     if (first.kind === 'vm') return first
     if (first.kind === 'forbidden') return lookAtHidden(vmid)

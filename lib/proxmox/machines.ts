@@ -1,14 +1,22 @@
 import type { Api } from './api.ts'
+import { isProxmoxError } from './errors.ts'
 import { readInterfaces } from './interfaces.ts'
 import type { Provider } from './provider.ts'
+import type { Vm, VmStatus } from './vm.ts'
 
 type Machines = Pick<
   Provider,
-  'clone' | 'configure' | 'resize' | 'status' | 'start' | 'stop' | 'destroy' | 'interfaces'
+  'clone' | 'configure' | 'resize' | 'status' | 'glance' | 'start' | 'stop' | 'destroy' | 'interfaces'
 >
 
 /** What is done to a VM, and what it says of itself. */
 export function createMachines(api: Api): Machines {
+  async function status(vm: Vm): Promise<VmStatus> {
+    const { status, qmpstatus: qmp = status, lock } = await api.vmStatus(vm)
+    const running = status === 'running' && qmp === 'running'
+    return { running, qmp, ...(lock === undefined ? {} : { lock }) }
+  }
+
   return {
     clone: ({ template, vmid, full, storage, format, ...rest }) =>
       api.clone(template, { newid: vmid, ...rest, full, ...(full ? { storage, format } : {}) }),
@@ -22,10 +30,15 @@ export function createMachines(api: Api): Machines {
     resize: (vm, { disk, bytes, digest }) =>
       api.resize(vm, { disk, size: String(bytes), ...(digest === undefined ? {} : { digest }) }),
 
-    status: async (vm) => {
-      const { status, qmpstatus: qmp = status, lock } = await api.vmStatus(vm)
-      const running = status === 'running' && qmp === 'running'
-      return { running, qmp, ...(lock === undefined ? {} : { lock }) }
+    status,
+
+    glance: async (vm) => {
+      try {
+        return await status(vm)
+      } catch (error) {
+        if (isProxmoxError(error, 'VmMissing', 'Forbidden', 'Unreachable', 'NodeUnknown')) return undefined
+        throw error
+      }
     },
 
     start: (vm) => api.start(vm),

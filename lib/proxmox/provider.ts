@@ -82,8 +82,11 @@ export type Provider = {
   locate(vmid: number): Promise<ListedVm | undefined>
   /** Every VM and container that the token may see. */
   listVms(): Promise<ListedVm[]>
-  /** What is at the VMID, wherever it is now: read at the node last known, followed when it moved. */
-  look(at: Vm): Promise<Look>
+  /**
+   * What is at the VMID, wherever it is now: read at the node last known, followed when it moved. Who expects nothing there
+   * gets the proof of it first: the same proof, and the configuration is not asked for in vain.
+   */
+  look(at: Vm, expecting?: 'nothing'): Promise<Look>
   /** True when nothing in the cluster holds the VMID, proven at a quorate endpoint. @throws {ProxmoxError} NoQuorum */
   isFree(vmid: number): Promise<boolean>
   nodesOnline(): Promise<string[]>
@@ -128,6 +131,8 @@ export type Provider = {
   /** Grows a disk to an absolute size. Undefined on PVE 7, where it is done at once. */
   resize(vm: Vm, to: { disk: string; bytes: number; digest?: string }): Promise<Upid | undefined>
   status(vm: Vm): Promise<VmStatus>
+  /** The same, at the node last known; undefined where the VM is not plainly to be seen there, so that one has to look for it. */
+  glance(vm: Vm): Promise<VmStatus | undefined>
   /** Starting a running VM ends in the task with AlreadyRunning. */
   start(vm: Vm): Promise<Upid>
   /** Pulls the plug. Stopping a stopped VM is a task that ends well. */

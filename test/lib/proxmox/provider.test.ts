@@ -174,6 +174,29 @@ describe('provider: look', () => {
   })
 })
 
+describe('provider: look, expecting nothing', () => {
+  test('takes the proof alone', async () => {
+    const { provider, sent } = world({})
+    expect(await provider.look(at, 'nothing')).toEqual({ kind: 'absent' })
+    expect(paths(sent)).toEqual(['pve1 /cluster/status', 'pve1 /cluster/nextid'])
+  })
+
+  test.each([
+    ['the VM stands there', { pve1: found, next: taken(101) }],
+    ['it moved', { list: listed({ vmid: 101, node: 'pve2' }), pve2: found, next: taken(101) }],
+    ['it is hidden', { pve1: hidden, next: taken(101) }],
+    ['a container has it', { list: listed({ vmid: 101, node: 'pve2', type: 'lxc' }), next: taken(101) }],
+    ['it is taken and not to be found', { next: taken(101) }],
+    ['it may not be seen, and is free', { pve1: hidden }],
+    ['there is no quorum', { status: quorate(0) }],
+    ['there is no quorum, and the VM is seen', { pve1: found, status: quorate(0) }],
+    ['only the second endpoint is quorate', { status: ({ node }: Sent) => quorate(node === 'pve2' ? 1 : 0) }],
+  ] satisfies [string, Parameters<typeof world>[0]][])('finds the same where %s', async (_, play) => {
+    const found = await world(play).provider.look(at)
+    expect(await world(play).provider.look(at, 'nothing')).toEqual(found)
+  })
+})
+
 describe('provider: numbers and nodes', () => {
   test('knows free from taken numbers', async () => {
     expect(await world({}).provider.isFree(101)).toBe(true)
@@ -283,6 +306,20 @@ describe('provider: machines', () => {
     [{ status: 'stopped' }, { running: false, qmp: 'stopped' }],
   ])('reads the status %j', async (given, status) => {
     expect(await fakeCluster(() => ok(given)).provider.status(vm)).toEqual(status)
+    expect(await fakeCluster(() => ok(given)).provider.glance(vm)).toEqual(status)
+  })
+
+  test.each([
+    ['is gone, or moved', missing(101)],
+    ['may not be seen', forbidden('/vms/101', 'VM.Audit')],
+    ['is on a node that is down', answer(595, 'No route to host')],
+  ])('at a glance says nothing of a VM that %s', async (_, reply) => {
+    expect(await fakeCluster(() => reply).provider.glance(vm)).toBeUndefined()
+  })
+
+  test('at a glance passes on what it cannot judge', async () => {
+    const { provider } = fakeCluster(() => refused(500, 'something else'))
+    expect(await rejection(provider.glance(vm))).toMatchObject({ code: 'Unknown' })
   })
 })
 
