@@ -25,7 +25,7 @@ function bytesOf(value: AttributeValue): number {
 
 type Index = {
   KeySchema: readonly { AttributeName: string }[]
-  Projection: { ProjectionType: string }
+  Projection: { ProjectionType: string; NonKeyAttributes?: readonly string[] }
 }
 
 /** Write units of one change: of the table, and of each index whose projection it changes. */
@@ -59,7 +59,10 @@ function projected(
   const names =
     Projection.ProjectionType === 'ALL'
       ? Object.keys(item)
-      : [...keys, ...KeySchema].map(({ AttributeName }) => AttributeName)
+      : [
+          ...[...keys, ...KeySchema].map(({ AttributeName }) => AttributeName),
+          ...(Projection.NonKeyAttributes ?? []),
+        ]
   return Object.fromEntries(
     [...new Set(names)].sort().flatMap((name) => {
       const value = item[name]

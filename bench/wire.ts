@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Emulators } from '../local/emulators.ts'
 import { tables } from '../local/resources.ts'
 import { itemBytes, type StoredItem, writeUnits } from './item-size.ts'
+import { sum } from './statistics.ts'
 
 /** What went over the wire to AWS. */
 export type Tally = {
@@ -91,12 +92,7 @@ export async function openWire(emulators: Emulators): Promise<Wire> {
       })
     }
     const answer = await forward(endpoints.dynamodb, request)
-    const { Items, Item } = JSON.parse(answer.body.toString())
-    const bytes = [...(Items ?? []), ...(Item ? [Item] : [])].reduce(
-      (total, one) => total + itemBytes(one),
-      0,
-    )
-    tally.readUnits += Math.max(1, Math.ceil(bytes / 4096)) * (asked.ConsistentRead ? 1 : 0.5)
+    tally.readUnits += readUnits(asked, JSON.parse(answer.body.toString()))
     return answer
   }
 
@@ -232,4 +228,24 @@ async function respond(
   } = answer.headers
   response.writeHead(answer.status, { ...kept, 'content-length': answer.body.byteLength })
   response.end(answer.body)
+}
+
+type Read = { ConsistentRead?: boolean }
+type Answered = { Item?: StoredItem; Items?: StoredItem[]; Responses?: Record<string, StoredItem[]> }
+
+/** Units of one read: of a page together, of a batch item by item, those that are missing too. */
+function readUnits(
+  asked: Read & { RequestItems?: Record<string, Read & { Keys: unknown[] }> },
+  { Item, Items = Item ? [Item] : [], Responses = {} }: Answered,
+): number {
+  const rate = (how: Read) => (how.ConsistentRead ? 1 : 0.5)
+  const units = (bytes: number) => Math.max(1, Math.ceil(bytes / 4096))
+  if (!asked.RequestItems) return units(sum(Items.map(itemBytes))) * rate(asked)
+  return sum(
+    Object.entries(asked.RequestItems).map(([table, how]) => {
+      const found = Responses[table] ?? []
+      const missing = how.Keys.length - found.length
+      return (sum(found.map((item) => units(itemBytes(item)))) + missing) * rate(how)
+    }),
+  )
 }

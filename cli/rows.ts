@@ -1,14 +1,8 @@
-import {
-  BatchGetCommand,
-  type BatchGetCommandOutput,
-  type DynamoDBDocumentClient,
-  GetCommand,
-  paginateQuery,
-  QueryCommand,
-} from '@aws-sdk/lib-dynamodb'
+import { type DynamoDBDocumentClient, GetCommand, paginateQuery } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
+import { itemsOf, projection } from '../lib/batch-get.ts'
 import { Claim } from '../lib/claims.ts'
-import { readRows } from '../lib/listing.ts'
+import { rowsInPhase } from '../lib/listing.ts'
 import { Phase, Row, readStored, UnreadableRow } from '../lib/record.ts'
 import { Standing } from '../lib/redrive.ts'
 
@@ -40,7 +34,7 @@ export async function readableRow(
 }
 
 /**
- * All rows in these phases, oldest first. From an index: a change of the last second may be missing.
+ * All rows in these phases, oldest first. Which they are tells an index: a change of the last second may be missing.
  * @throws {UnreadableRow} unless somebody is told of such rows, who then gets the others
  */
 export async function listRows(
@@ -49,37 +43,12 @@ export async function listRows(
   phases: Phases,
   onUnreadable: (error: UnreadableRow) => void = rethrow,
 ): Promise<Row[]> {
-  const lists = await Promise.all(phases.map((phase) => rowsInPhase(client, table, phase, onUnreadable)))
+  const lists = await Promise.all(phases.map(rowsInPhase(client, table, onUnreadable)))
   return lists.flat().sort((a, b) => a.createdAt - b.createdAt)
 }
 
 function rethrow(error: UnreadableRow): never {
   throw error
-}
-
-async function rowsInPhase(
-  client: DynamoDBDocumentClient,
-  table: string,
-  phase: string,
-  onUnreadable: (error: UnreadableRow) => void,
-): Promise<Row[]> {
-  const rows: Row[] = []
-  let ExclusiveStartKey: Record<string, unknown> | undefined
-  do {
-    const page = await client.send(
-      new QueryCommand({
-        TableName: table,
-        IndexName: 'byPhase',
-        KeyConditionExpression: '#phase = :phase',
-        ExpressionAttributeNames: { '#phase': 'phase' },
-        ExpressionAttributeValues: { ':phase': phase },
-        ExclusiveStartKey,
-      }),
-    )
-    rows.push(...readRows(page.Items ?? [], onUnreadable))
-    ExclusiveStartKey = page.LastEvaluatedKey
-  } while (ExclusiveStartKey)
-  return rows
 }
 
 /** How the rows of these uids stand now, read consistently; uids without a row are left out, rows of another shape named. */
@@ -89,29 +58,10 @@ export async function readStandings(
   uids: readonly string[],
 ): Promise<Map<string, Standing | UnreadableRow>> {
   const standings = new Map<string, Standing | UnreadableRow>()
-  const names = Object.keys(Standing.shape)
-  const wanted = [...new Set(uids)]
-  for (let from = 0; from < wanted.length; from += BATCH) {
-    let Keys: Record<string, unknown>[] | undefined = wanted.slice(from, from + BATCH).map((uid) => ({ uid }))
-    while (Keys && Keys.length > 0) {
-      const { Responses, UnprocessedKeys }: BatchGetCommandOutput = await client.send(
-        new BatchGetCommand({
-          RequestItems: {
-            [table]: {
-              Keys,
-              ConsistentRead: true,
-              ProjectionExpression: names.map((name) => `#${name}`).join(', '),
-              ExpressionAttributeNames: Object.fromEntries(names.map((name) => [`#${name}`, name])),
-            },
-          },
-        }),
-      )
-      for (const item of Responses?.[table] ?? []) {
-        // An item without a phase is a key that no event was ever judged on.
-        if (item.phase !== undefined) standings.set(String(item.uid), standingOf(item))
-      }
-      Keys = UnprocessedKeys?.[table]?.Keys
-    }
+  const now = { ConsistentRead: true, ...projection(Object.keys(Standing.shape)) }
+  for await (const item of itemsOf(client, table, uids, now)) {
+    // An item without a phase is a key that no event was ever judged on.
+    if (item.phase !== undefined) standings.set(String(item.uid), standingOf(item))
   }
   return standings
 }
@@ -124,9 +74,6 @@ function standingOf(item: Record<string, unknown>): Standing | UnreadableRow {
     throw error
   }
 }
-
-/** DynamoDB hands out at most so many items at once. */
-const BATCH = 100
 
 /** A row with the lease that somebody may have on it. */
 export async function readLeased(

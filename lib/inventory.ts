@@ -1,10 +1,15 @@
-import { type DynamoDBDocumentClient, GetCommand, paginateScan } from '@aws-sdk/lib-dynamodb'
+import { type DynamoDBDocumentClient, paginateScan } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
+import { itemsOf, projection } from './batch-get.ts'
 import { Claim } from './claims.ts'
-import { Row, readStored } from './record.ts'
+import { type Phase, Row, readStored } from './record.ts'
+import { pagesInPhase } from './rows-in-phase.ts'
 import { SUSPECTS, Suspect } from './suspects.ts'
 
-/** What is needed of a row to tell what in the world it accounts for, and whether it stands still. */
+/**
+ * What is needed of a row to tell what in the world it accounts for, and whether it stands still. How far a row is that is
+ * at rest is left out: nobody asks, and it stands in no index.
+ */
 export const RowSummary = Row.pick({
   uid: true,
   wish: true,
@@ -18,30 +23,32 @@ export const RowSummary = Row.pick({
   seededOn: true,
   orphanOf: true,
   expiresAt: true,
-}).extend({
-  problem: z.object({ code: z.string() }).optional(),
-  lease: z.object({ until: z.number() }).optional(),
 })
+  .partial({ turn: true, dueAt: true })
+  .extend({ lease: z.object({ until: z.number() }).optional() })
 export type RowSummary = z.infer<typeof RowSummary>
 
 /** Everything the tables hold, for one who compares it with the world and writes no row. */
 export type Inventory = {
   /**
-   * Every row, tombstones too, page by page from the table itself: no row that stood there all the while is missed, as
-   * it could be in an index that is behind. @throws when any page cannot be read, or a row is not of our making
+   * The rows that are not deleted, by index, and those that are on their way once more as they are now. One that changes its
+   * phase just then may be missing: before something is called nobody's, its owner is asked for with `rowsOf`.
+   * @throws when any page cannot be read, or a row is not of our making
    */
   rows(): Promise<RowSummary[]>
   /** Every claim and suspect. What else lives in their table is passed over. */
   claims(): Promise<{ claims: Claim[]; suspects: Suspect[] }>
+  /** These rows as they are now, tombstones too; without those of whom there is none, or no event was ever judged. @throws as `rows` */
+  rowsOf(uids: Iterable<string>): Promise<RowSummary[]>
   /** One row as it is now; undefined when there is none, or no event was ever judged on it. */
   row(uid: string): Promise<RowSummary | undefined>
 }
 
-const rowPaths = [
-  ...Object.keys(RowSummary.shape).filter((name) => name !== 'problem' && name !== 'lease'),
-  'problem.code',
-  'lease.until',
-]
+/** In the order in which most rows go through them, so that one that moves on is met once more rather than missed. */
+const STANDING: readonly Phase[] = ['Pending', 'Provisioning', 'Ready', 'Failed', 'Deleting']
+const isMoving = ({ phase }: RowSummary) => phase !== 'Ready' && phase !== 'Failed'
+
+const rowPaths = [...Object.keys(RowSummary.shape).filter((name) => name !== 'lease'), 'lease.until']
 const claimPaths = [
   ...Object.keys(Claim.shape),
   ...Object.keys(Suspect.in.shape).filter((one) => one !== 'sort'),
@@ -53,22 +60,27 @@ export function createInventory(options: {
 }): Inventory {
   const { client, tables } = options
 
+  async function rowsOf(uids: Iterable<string>): Promise<RowSummary[]> {
+    const rows: RowSummary[] = []
+    const now = { ConsistentRead: true, ...projection(rowPaths) }
+    for await (const item of itemsOf(client, tables.proxies, uids, now)) {
+      if (item.phase !== undefined) rows.push(readStored(RowSummary, item))
+    }
+    return rows
+  }
+
   return {
     async rows() {
-      const pages = paginateScan(
-        { client },
-        {
-          TableName: tables.proxies,
-          ConsistentRead: true,
-          FilterExpression: 'attribute_exists(#phase)',
-          ...projection(rowPaths),
-        },
-      )
-      const rows: RowSummary[] = []
-      for await (const { Items: items = [] } of pages) {
-        for (const item of items) rows.push(readStored(RowSummary, item))
+      const rows = new Map<string, RowSummary>()
+      for (const phase of STANDING) {
+        for await (const { Items: items = [] } of pagesInPhase(client, tables.proxies, phase)) {
+          for (const item of items) rows.set(String(item.uid), readStored(RowSummary, item))
+        }
       }
-      return rows
+      const moving = [...rows.values()].filter(isMoving).map(({ uid }) => uid)
+      for (const uid of moving) rows.delete(uid)
+      for (const row of await rowsOf(moving)) rows.set(row.uid, row)
+      return [...rows.values()]
     },
 
     async claims() {
@@ -87,25 +99,7 @@ export function createInventory(options: {
       return { claims, suspects }
     },
 
-    async row(uid) {
-      const { Item: item } = await client.send(
-        new GetCommand({
-          TableName: tables.proxies,
-          Key: { uid },
-          ConsistentRead: true,
-          ...projection(rowPaths),
-        }),
-      )
-      return item?.phase === undefined ? undefined : readStored(RowSummary, item)
-    },
-  }
-}
-
-/** Names of our own may be DynamoDB's reserved words, so all of them stand behind a `#`. */
-function projection(paths: readonly string[]) {
-  const names = [...new Set(paths.flatMap((path) => path.split('.')))]
-  return {
-    ProjectionExpression: paths.map((path) => path.replace(/[^.]+/g, '#$&')).join(', '),
-    ExpressionAttributeNames: Object.fromEntries(names.map((name) => [`#${name}`, name])),
+    rowsOf,
+    row: async (uid) => (await rowsOf([uid]))[0],
   }
 }

@@ -1,5 +1,7 @@
 import { type DynamoDBDocumentClient, GetCommand, paginateQuery, QueryCommand } from '@aws-sdk/lib-dynamodb'
+import { itemsOf } from './batch-get.ts'
 import { type Phase, Row, readStored, UnreadableRow } from './record.ts'
+import { uidsInPhase } from './rows-in-phase.ts'
 
 /** How many rows are placed on a node, by index: a moment behind the truth, which is good enough for spreading. */
 export const countOn =
@@ -25,29 +27,22 @@ export const countOn =
   }
 
 /**
- * The rows of a phase, by index and page by page: a row that changed a moment ago may show as it was. One that cannot be read
- * keeps no other from being seen.
+ * The rows of a phase: which they are by index, so one that entered it a moment ago may be missing, and each as it stands in
+ * the table. One that cannot be read keeps no other from being seen.
  */
 export const rowsInPhase =
   (client: DynamoDBDocumentClient, table: string, onUnreadable: (error: UnreadableRow) => void) =>
   async (phase: Phase): Promise<Row[]> => {
-    const pages = paginateQuery(
-      { client },
-      {
-        TableName: table,
-        IndexName: 'byPhase',
-        KeyConditionExpression: '#phase = :phase',
-        ExpressionAttributeNames: { '#phase': 'phase' },
-        ExpressionAttributeValues: { ':phase': phase },
-      },
-    )
     const rows: Row[] = []
-    for await (const { Items: items = [] } of pages) rows.push(...readRows(items, onUnreadable))
+    const uids = await uidsInPhase(client, table, phase)
+    for await (const item of itemsOf(client, table, uids, { ConsistentRead: false })) {
+      if (item.phase === phase) rows.push(...readRows([item], onUnreadable))
+    }
     return rows
   }
 
 /** Those of the items that can be read; of each of the others, what is wrong with it. */
-export function readRows(
+function readRows(
   items: readonly Record<string, unknown>[],
   onUnreadable: (error: UnreadableRow) => void,
 ): Row[] {

@@ -30,7 +30,12 @@ export const tables = {
           { AttributeName: 'phase', KeyType: 'HASH' },
           { AttributeName: 'createdAt', KeyType: 'RANGE' },
         ],
-        Projection: { ProjectionType: 'ALL' },
+        // What a row accounts for in the world, which changes seldom: an index that shows how far it is would be written
+        // with each step.
+        Projection: {
+          ProjectionType: 'INCLUDE',
+          NonKeyAttributes: ['wish', 'place', 'seed', 'seededOn', 'orphanOf', 'expiresAt'],
+        },
       },
       {
         IndexName: 'byNode',

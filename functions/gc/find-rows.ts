@@ -28,7 +28,8 @@ export function findRows(scene: Scene): FoundRows {
       if (holder !== 'unknown') warnings.push(held(row, holder))
     }
     const isHeld = lease !== undefined && lease.until >= now
-    if (step === undefined || isHeld || dueAt + scene.rules.stallMs >= now) continue
+    if (step === undefined || turn === undefined || dueAt === undefined) continue
+    if (isHeld || dueAt + scene.rules.stallMs >= now) continue
     kicks.push({ kind: 'kick', uid, turn, side: sideOf(step, row.failedStep), step, dueAt })
   }
   return {

@@ -52,7 +52,7 @@ function unaccounted(vm: ListedVm, { mark, lock }: Ours, cluster: ClusterView, s
 
 function atItsPlace(
   vm: ListedVm,
-  row: { uid: string; phase: string; problem?: { code: string } | undefined },
+  row: { uid: string; phase: string },
   sight: Sight | undefined,
   cluster: ClusterView,
   scene: Scene,

@@ -1,14 +1,16 @@
 import { atMost } from '../../lib/at-most.ts'
+import type { Claim } from '../../lib/claims.ts'
 import type { Clusters } from '../../lib/clusters.ts'
 import type { Config } from '../../lib/config.ts'
-import type { Inventory, RowSummary } from '../../lib/inventory.ts'
+import type { Inventory } from '../../lib/inventory.ts'
 import type { Invocation } from '../../lib/life-cycle.ts'
 import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
+import { keyOf } from '../delete/event.ts'
 import type { Skipped } from './event.ts'
 import { lacksTags } from './find-vms.ts'
-import { lookRound } from './look-round.ts'
+import { lookRound, type Seen } from './look-round.ts'
 import { mayBeOurs, type Rules } from './rules.ts'
-import { sightOf } from './sight.ts'
+import { readSeed, sightOf } from './sight.ts'
 import { type ClusterView, indexRows, type Rows, type Sight, type Surroundings, type World } from './world.ts'
 
 export type Sources = {
@@ -25,8 +27,10 @@ const READS_AT_ONCE = 8
 /**
  * Lists what there is, and then what the tables say. The order makes it safe against a proxy that is being made right now:
  * a row is there before its claim, a claim before its clone, a seed's name in the row before the seed, and a deleted row
- * stays as a tombstone. So of whatever was seen in a cluster, the claims and rows read afterwards tell whose it is. Only
- * VMs that they do not account for are looked into, and whose mark names a row that was not there is asked for once more.
+ * stays as a tombstone. So of whatever was seen in a cluster, the claims and rows read afterwards tell whose it is. Rows
+ * are listed by an index that is a moment behind, so each uid that a claim, a seed or a mark names and the list does not
+ * is asked for in the table itself. Only VMs that no row accounts for are looked into, and the rows of their marks are
+ * read afresh.
  * @throws when the tables could not be read whole: then nothing can be called left over
  */
 export async function gather(
@@ -41,17 +45,22 @@ export async function gather(
     }),
   )
   const { claims, suspects } = await inventory.claims()
-  const rows = await inventory.rows()
-  const index = indexRows(rows)
+  const rows = new Map((await inventory.rows()).map((row) => [row.uid, row]))
+  const learn = async (uids: readonly string[]) => {
+    for (const row of await inventory.rowsOf(uids)) rows.set(row.uid, row)
+  }
+  const named = [...claims.flatMap(ownerOf), ...seen.flatMap((one) => seedOwners(one, rules))]
+  await learn(named.filter((uid) => !rows.has(uid)))
+  const index = indexRows([...rows.values()])
   const looked = await Promise.all(
     seen.flatMap(({ cluster }) =>
       cluster ? [lookInto(cluster, index, rules, providerOf(clusters, cluster.name, invocation))] : [],
     ),
   )
   const views = looked.map(({ view }) => view)
-  const late = await newcomers(views, index, inventory)
+  await learn(views.flatMap(namedByMarks))
   const skipped = [...seen.flatMap((one) => one.skipped), ...looked.flatMap((one) => one.skipped)]
-  return { world: { now: now(), rows: [...rows, ...late], claims, suspects, clusters: views }, skipped }
+  return { world: { now: now(), rows: [...rows.values()], claims, suspects, clusters: views }, skipped }
 }
 
 function providerOf(clusters: Clusters<Provider>, name: string, invocation: Invocation): Provider {
@@ -95,15 +104,18 @@ function isWorthALook(vm: ListedVm, cluster: string, rows: Rows, rules: Rules): 
   return !row || (row.phase === 'Ready' && lacksTags(vm, { rules }))
 }
 
-/** Rows of marks that were read after the table was: they may have come in between. */
-async function newcomers(
-  views: readonly ClusterView[],
-  { byUid }: Rows,
-  { row }: Inventory,
-): Promise<RowSummary[]> {
-  const uids = views.flatMap(({ sights }) =>
-    [...sights.values()].flatMap((sight) => (sight.kind === 'ours' ? [sight.mark.uid] : [])),
+/** Turns to ask a guest agent lapse by themselves. */
+const ownerOf = ({ partition, owner }: Claim) => (partition.startsWith('agent#') ? [] : [owner])
+
+const seedOwners = ({ cluster }: Seen, { deployment }: Rules) =>
+  (cluster?.seeds ?? []).flatMap(({ volumes }) =>
+    volumes.flatMap(({ volid }) => readSeed(volid, deployment)?.uid ?? []),
   )
-  const unknown = [...new Set(uids)].filter((uid) => !byUid.has(uid))
-  return (await atMost(READS_AT_ONCE, unknown, row)).filter((found) => found !== undefined)
-}
+
+/** The owner of a VM, and the row that would be its own if it is being deleted as an orphan. */
+const namedByMarks = ({ name, sights }: ClusterView) =>
+  [...sights].flatMap(([vmid, sight]) => {
+    if (sight.kind !== 'ours') return []
+    const { uid } = sight.mark
+    return [uid, keyOf({ type: 'Orphan', cluster: name, vmid, uid })]
+  })

@@ -9,12 +9,23 @@ export function createMemoryInventory(
 ): Inventory {
   const rows = () =>
     ledger.items().flatMap((item) => (item.phase === undefined ? [] : [RowSummary.parse(item)]))
+  const rowsOf = async (uids: Iterable<string>) => {
+    const wanted = new Set(uids)
+    return rows().filter(({ uid }) => wanted.has(uid))
+  }
   return {
-    rows: async () => rows(),
+    rows: async () =>
+      rows().flatMap((row) => {
+        if (row.phase === 'Deleted') return []
+        if (row.phase !== 'Ready' && row.phase !== 'Failed') return [row]
+        const { step: _, failedStep: __, turn: ___, dueAt: ____, lease: _____, ...rest } = row
+        return [rest]
+      }),
     claims: async () => ({
       claims: claims.all().map(({ partition, sort, owner }) => ({ partition, sort, owner })),
       suspects: claims.suspected(),
     }),
-    row: async (uid) => rows().find((row) => row.uid === uid),
+    rowsOf,
+    row: async (uid) => (await rowsOf([uid]))[0],
   }
 }

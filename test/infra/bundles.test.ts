@@ -390,7 +390,8 @@ describe('packaged bundles', () => {
   })
 
   it.each([
-    ['gc', 'dynamodb:Scan ProxiesTable'],
+    ['gc', 'dynamodb:Query ProxiesTable/index/byPhase'],
+    ['gc', 'dynamodb:BatchGetItem ProxiesTable'],
     ['check', 'dynamodb:Query ProxiesTable/index/byPhase'],
   ])('called nothing that the role of %s does not allow', (room, call) => {
     const seen = new Set(seenBy(room).map(inTemplate))

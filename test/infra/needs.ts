@@ -21,9 +21,11 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
     GetCommand: { action: 'dynamodb:GetItem', on: ['ProxiesTable'] },
     QueryCommand: {
       action: 'dynamodb:Query',
-      on: ['ProxiesTable/index/byNode', 'ProxiesTable/index/byPhase', 'ClaimsTable'],
+      on: ['ProxiesTable/index/byNode', 'ClaimsTable'],
     },
   },
+  'lib/rows-in-phase.ts': { QueryCommand: { action: 'dynamodb:Query', on: ['ProxiesTable/index/byPhase'] } },
+  'lib/batch-get.ts': { BatchGetCommand: { action: 'dynamodb:BatchGetItem', on: ['ProxiesTable'] } },
   'lib/claims.ts': {
     PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
@@ -36,8 +38,7 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
   },
   'lib/inventory.ts': {
-    GetCommand: { action: 'dynamodb:GetItem', on: ['ProxiesTable'] },
-    ScanCommand: { action: 'dynamodb:Scan', on: ['ProxiesTable', 'ClaimsTable'] },
+    ScanCommand: { action: 'dynamodb:Scan', on: ['ClaimsTable'] },
   },
   'lib/reports.ts': {
     GetCommand: { action: 'dynamodb:GetItem', on: ['ClaimsTable'] },

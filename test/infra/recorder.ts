@@ -42,7 +42,8 @@ const SERVICES: Record<string, string> = { DynamoDB_20120810: 'dynamodb', Amazon
 function read({ headers }: IncomingMessage, body: string): Seen {
   const [service = '', operation = ''] = String(headers['x-amz-target'] ?? '').split('.')
   if (service in SERVICES) {
-    const { TableName, IndexName, QueueUrl, Name } = JSON.parse(body)
+    const { RequestItems, IndexName, QueueUrl, Name, ...asked } = JSON.parse(body)
+    const TableName = asked.TableName ?? (RequestItems && Object.keys(RequestItems).join())
     const index = IndexName === undefined ? '' : `/index/${IndexName}`
     return {
       action: `${SERVICES[service]}:${operation}`,

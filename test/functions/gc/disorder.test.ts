@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Report } from '../../../functions/gc/event.ts'
+import type { GcPorts } from '../../../functions/gc/run.ts'
+import type { RowSummary } from '../../../lib/inventory.ts'
 import { describe as describeMark, readMark } from '../../../lib/mark.ts'
 import { defaultWorld, type World } from '../../../sim/index.ts'
 import { type GcLab, openGcLab, seeingWorld } from '../../lab/gc-lab.ts'
@@ -40,6 +42,13 @@ const did = ({ actions }: Report) => actions.map(({ kind, state }) => `${kind}: 
 const vmAt = (vmid: number) => lab.sim.vms().find((vm) => vm.vmid === vmid)
 const wellReport = { actions: [], noted: [], waiting: [], warnings: [], skipped: [], heldBack: 0 }
 
+const elsewhere = ({ uid, wish }: RowSummary): RowSummary => ({
+  uid,
+  wish,
+  phase: 'Ready',
+  place: { cluster: 'lab', node: 'pve1', vmid: 5001, template: 9000, storage: 'vmdata' },
+})
+
 function expectNothingLeft() {
   expect(lab.leftOvers()).toEqual({ vms: [], volumes: [] })
   expect(lab.claims.all()).toEqual([])
@@ -75,6 +84,35 @@ describe.each([8, 9] as const)('gc on PVE %i', (version) => {
     while (lab.row('alpha')?.phase !== 'Deleted') await looks()
     expectNothingLeft()
   })
+
+  it.each([
+    ['shows no row at all', () => []],
+    ['shows each row as it was at rest, somewhere else', (row: RowSummary) => [elsewhere(row)]],
+  ] satisfies [string, (row: RowSummary) => RowSummary[]][])(
+    'finds nothing at any moment of a life where the index lags, and %s',
+    async (_, shown) => {
+      await open({ version })
+      lab.request('alpha')
+      let turn = -1
+      const looks = async () => {
+        await lab.run(() => (lab.row('alpha')?.turn ?? -1) > turn)
+        turn = lab.row('alpha')?.turn ?? -1
+        const interpose = (ports: GcPorts): GcPorts => ({
+          ...ports,
+          inventory: {
+            ...ports.inventory,
+            rows: async () => (await ports.inventory.rows()).flatMap(shown),
+          },
+        })
+        const { actions, warnings } = await lab.on(lab.beginGc({ interpose }))
+        expect({ actions, warnings }).toEqual({ actions: [], warnings: [] })
+      }
+      while (lab.row('alpha')?.phase !== 'Ready') await looks()
+      lab.remove('alpha')
+      while (lab.row('alpha')?.phase !== 'Deleted') await looks()
+      expectNothingLeft()
+    },
+  )
 
   it('has a VM whose row is gone deleted, with its seed and claims, within three runs', async () => {
     await open({ version })

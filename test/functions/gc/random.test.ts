@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { GcPorts } from '../../../functions/gc/run.ts'
 import { type GcLab, GRACE_MS, openGcLab } from '../../lab/gc-lab.ts'
 import { expectOrder, type Foreign, foreignIn, runs, workFor } from './order.ts'
 
@@ -17,7 +18,8 @@ type Happening =
   | { kind: 'claim of a ghost'; vmid: number; slot: boolean }
   | { kind: 'foreign VM'; vmid: number; node: number }
   | { kind: 'node'; node: number; state: 'down' | 'hung' | 'unreachable' | 'up' }
-  | { kind: 'gc'; times: number }
+  /** `missing`: which of the rows its index does not show, by the bits of the number, over and over. */
+  | { kind: 'gc'; times: number; missing: number }
 
 const which = fc.nat(20)
 const node = fc.integer({ min: 1, max: 3 })
@@ -61,7 +63,14 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
       state: fc.constantFrom('down', 'hung', 'unreachable', 'up'),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('gc'), times: fc.integer({ min: 1, max: 2 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('gc'),
+      times: fc.integer({ min: 1, max: 2 }),
+      missing: fc.oneof(fc.constant(0), fc.nat(7)),
+    }),
+  },
 )
 
 type Story = { lab: GcLab; foreign: Foreign; requests: number }
@@ -128,7 +137,15 @@ async function happen(story: Story, what: Happening): Promise<void> {
     case 'node':
       return lab.sim.setNode(`pve${what.node}`, what.state)
     case 'gc': {
-      await lab.on(Promise.all(Array.from({ length: what.times }, () => lab.beginGc())))
+      const interpose = (ports: GcPorts): GcPorts => ({
+        ...ports,
+        inventory: {
+          ...ports.inventory,
+          rows: async () =>
+            (await ports.inventory.rows()).filter((_, index) => ((what.missing >> (index % 3)) & 1) === 0),
+        },
+      })
+      await lab.on(Promise.all(Array.from({ length: what.times }, () => lab.beginGc({ interpose }))))
       return
     }
   }
