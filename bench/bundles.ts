@@ -15,6 +15,9 @@ const Packaging = z.object({
   custom: z.object({
     esbuild: z.object({
       minify: z.boolean(),
+      sourcemap: z.enum(['linked']),
+      sourcesContent: z.boolean(),
+      plugins: z.string(),
       keepNames: z.boolean().default(false),
       target: z.string(),
       mainFields: z.array(z.string()),
@@ -27,12 +30,20 @@ const Packaging = z.object({
 export function createBundler(folder: string) {
   // Tags of CloudFormation and variables of the framework stand elsewhere in the file.
   const text = readFileSync(join(root, 'serverless.yml'), 'utf8')
-  const { esbuild } = Packaging.parse(parse(text, { logLevel: 'silent' })).custom
+  const { plugins, ...esbuild } = Packaging.parse(parse(text, { logLevel: 'silent' })).custom.esbuild
   const options: BuildOptions = { ...esbuild, bundle: true, format: 'esm', platform: 'node' }
 
   async function bundle(name: string, entry: BuildOptions): Promise<Bundle> {
     const outfile = join(folder, `${name.replaceAll(/\W/g, '-')}.mjs`)
-    const { metafile } = await build({ ...options, ...entry, outfile, metafile: true, logLevel: 'error' })
+    const named = await import(join(root, plugins))
+    const { metafile } = await build({
+      ...options,
+      ...entry,
+      plugins: named.default,
+      outfile,
+      metafile: true,
+      logLevel: 'error',
+    })
     const bytes = readFileSync(outfile)
     return {
       name,

@@ -1,6 +1,6 @@
-import { Agent, request as undiciRequest } from 'undici'
 import type { Endpoint, Exchange, RawAnswer, RawRequest } from './options.ts'
 import { trustedConnector } from './tls.ts'
+import { Agent, requestBy } from './undici.ts'
 
 /** A failure of the connection itself; `sent` is false only when surely no byte of the request left. */
 export type ExchangeFailure = { code: string; sent: boolean }
@@ -57,8 +57,10 @@ async function carry(agent: Agent, endpoint: Endpoint, request: RawRequest): Pro
   request.signal.addEventListener('abort', onAbort, { once: true })
   try {
     if (request.signal.aborted) throw failure('ABORTED', false, 'aborted before it was sent')
-    const answer = await undiciRequest(new URL(request.path, endpoint.url), {
-      dispatcher: agent,
+    const { origin, pathname, search } = new URL(request.path, endpoint.url)
+    const answer = await requestBy(agent, {
+      origin,
+      path: `${pathname}${search}`,
       method: request.method,
       headers: request.headers,
       body: request.body ?? null,

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { buildConnector } from 'undici'
+import { buildConnector } from './undici.ts'
 
 const connectTimeoutMs = 5_000
 

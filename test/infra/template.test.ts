@@ -69,6 +69,17 @@ describe('bundles', () => {
     expect(size / 1024).toBeGreaterThan(kib * 0.8)
   })
 
+  // Node reads it whole at each cold start: with every package in it, it is larger than the bundle.
+  it.each(Object.keys(budget))('of %s have a map of our own source alone', (room) => {
+    const files = unzip(packaged.zip(room))
+    const map = files.get(`functions/${room}/handler.mjs.map`) ?? Buffer.alloc(0)
+    const { sources } = JSON.parse(map.toString())
+    expect(sources).toContainEqual(
+      expect.stringMatching(/lib\/turn\.ts$|functions\/\w+\/round\.ts$|run\.ts$/),
+    )
+    expect(map.length).toBeLessThan((files.get(`functions/${room}/handler.mjs`)?.length ?? 0) / 3)
+  })
+
   it.each(Object.keys(budget))(
     'of %s hold the configuration of the stage, the code, its map, and nothing else',
     (room) => {
