@@ -42,6 +42,12 @@ describe('the page of field reports', () => {
     expect([...tables.keys()]).toEqual([...listed.keys()])
   })
 
+  it('is of 159 reports, each named once', () => {
+    const reports = rows.map(({ report }) => report)
+    expect(reports).toHaveLength(159)
+    expect(new Set(reports).size).toBe(159)
+  })
+
   it.each([...listed])('answers every report once: %s', (heading, reports) => {
     const answered = (tables.get(heading) ?? []).map((line) => line.split(' | ')[0]?.slice(2))
     expect(answered).toEqual(reports)
