@@ -40,5 +40,6 @@ export function createFunction<E extends { type: string }>(
     queues,
     onError: (error, messageId) =>
       log.error({ err: error, messageId }, 'the record was not processed; it comes again'),
+    measure,
   })
 }

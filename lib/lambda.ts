@@ -2,10 +2,12 @@ import middy, { type MiddlewareObj } from '@middy/core'
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda'
 import { redeliverySeconds } from './backoff.ts'
 import { carrierIn } from './carrier-in.ts'
+import { asFailing } from './failure.ts'
 import { createFlush } from './flush-traces.ts'
 import { invocationOf } from './invocation.ts'
 import type { Invocation } from './life-cycle.ts'
 import { withIds } from './log.ts'
+import { type Measure, measured } from './metrics.ts'
 import type { Delivery, Queues } from './queue.ts'
 import type { Side } from './record.ts'
 import type { Verdict, Worker } from './worker.ts'
@@ -23,14 +25,17 @@ export function batchHandler(options: {
   worker: Worker
   queues: Queues
   onError(error: unknown, messageId: string): void
+  measure: Measure
 }): Lambda {
-  const { side, worker, queues, onError } = options
+  const { side, worker, queues, onError, measure } = options
   const flush = createFlush()
 
   async function isDone(record: SQSRecord, invocation: Invocation): Promise<boolean> {
     const delivery = deliveryOf(record)
     const verdict = await worker(delivery, invocation).catch((error: unknown): Verdict => {
       onError(error, record.messageId)
+      // Where AWS refuses the function its tables, this is all that anybody hears of it.
+      measure([measured('Retries', 1, { code: asFailing(error).code })])
       return { kind: 'back', seconds: redeliverySeconds('Unexpected', delivery.receiveCount, Math.random) }
     })
     if (verdict.kind === 'acknowledge') return true

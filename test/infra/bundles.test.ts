@@ -64,6 +64,7 @@ beforeAll(async () => {
     region: REGION,
     protect: true,
     concurrency: { create: 2, delete: 2 },
+    secretsKeyArn: `arn:aws:kms:${REGION}:${ACCOUNT}:key/1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c6d`,
     network: { existing: { subnetIds: ['subnet-0a1b2c3d'], securityGroupIds: ['sg-0a1b2c3d'] } },
     tracing: { layers: [LAYER], environment: { OTEL_SERVICE_NAME: 'egress' } },
   })

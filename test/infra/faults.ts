@@ -405,12 +405,17 @@ export const faults: Fault[] = [
   {
     title: 'failures of check that nobody hears of',
     plant: remove('CheckFailed'),
-    says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: a failed check',
+    says: 'whatOnlyOurMetricsTellAlarms: no alarm for: a failed check',
+  },
+  {
+    title: 'a table that AWS refuses without a word to anybody',
+    plant: remove('UnexpectedErrors'),
+    says: 'whatOnlyOurMetricsTellAlarms: no alarm for: errors that nobody expects',
   },
   {
     title: 'orphans that nobody hears of',
     plant: remove('Orphans'),
-    says: 'whatTheScheduledFunctionsFindAlarms: no alarm for: orphans',
+    says: 'whatOnlyOurMetricsTellAlarms: no alarm for: orphans',
   },
   {
     title: 'an alarm on a metric of ours that no function writes',
@@ -582,6 +587,14 @@ export const faults: Fault[] = [
       tell.Action = 'sns:*'
     }),
     says: 'nothingIsAllowedOnEverything: CreateRole allows sns:*',
+  },
+  {
+    title: 'a key for everything',
+    plant: (resources) => {
+      const Statement = [{ Effect: 'Allow', Action: 'kms:Decrypt', Resource: '*' }]
+      resources.SecretsKeyPolicy = { Type: 'AWS::IAM::Policy', Properties: { PolicyDocument: { Statement } } }
+    },
+    says: 'nothingIsAllowedOnEverything: SecretsKeyPolicy allows kms:Decrypt on everything',
   },
   {
     title: 'code that may make itself a network',

@@ -3,6 +3,7 @@ import type { Context, SQSEvent, SQSRecord } from 'aws-lambda'
 import { describe, expect, it } from 'vitest'
 import { batchHandler } from '../../lib/lambda.ts'
 import type { Invocation } from '../../lib/life-cycle.ts'
+import type { Measurement } from '../../lib/metrics.ts'
 import type { Delivery } from '../../lib/queue.ts'
 import type { Worker } from '../../lib/worker.ts'
 import { createMemoryQueues } from '../fakes/queues.ts'
@@ -37,6 +38,7 @@ function open(
 ) {
   const shown: [string, number][] = []
   const errors: [unknown, string][] = []
+  const measurements: Measurement[] = []
   const queues = {
     ...createMemoryQueues(() => 0, 1000),
     async showAgainIn(_: unknown, { messageId }: Delivery, seconds: number) {
@@ -49,14 +51,23 @@ function open(
     worker,
     queues,
     onError: (error, id) => errors.push([error, id]),
+    measure: (all) => measurements.push(...all),
   })
   // The handler looks at no other part of a context.
   const context = { awsRequestId: 'r', getRemainingTimeInMillis: () => leftMs } as Context
-  return { run: (event: SQSEvent) => handler(event, context), shown, errors }
+  return { run: (event: SQSEvent) => handler(event, context), shown, errors, measurements }
 }
 const acknowledge = async () => ({ kind: 'acknowledge' }) as const
 
 describe('batch handler', () => {
+  it('measures what a record throws, since nothing else tells of a table that AWS refuses', async () => {
+    const { run, measurements } = open(async () => {
+      throw Object.assign(new Error('no'), { name: 'AccessDeniedException' })
+    })
+    expect(await run(batch('a'))).toEqual(failed('a'))
+    expect(measurements).toEqual([{ name: 'Retries', value: 1, by: { code: 'Unexpected' } }])
+  })
+
   it('reports nothing where every record is done with', async () => {
     const { run, shown } = open(acknowledge)
     expect(await run(batch('a', 'b', 'c'))).toEqual(failed())

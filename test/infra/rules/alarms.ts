@@ -130,11 +130,12 @@ export const everyFunctionAlarms: Rule = (template) => {
 const OWN = {
   'GcRuns LessThanThreshold': 'gc not run',
   'Orphans GreaterThanThreshold': 'orphans',
+  'Retries GreaterThanThreshold': 'errors that nobody expects',
   'CheckFailures GreaterThanThreshold': 'a failed check',
   'CheckFailures LessThanThreshold': 'check not run',
 }
 
-export const whatTheScheduledFunctionsFindAlarms: Rule = (template) => {
+export const whatOnlyOurMetricsTellAlarms: Rule = (template) => {
   const watched = alarms(template).flatMap(([, alarm]) =>
     metricsOf(alarm).map(({ MetricName }) => `${MetricName} ${alarm.Properties.ComparisonOperator}`),
   )

@@ -9,7 +9,7 @@ import {
   silenceOfTheScheduledFunctionsAlarms,
   theDashboardShowsAllThatIsMeasured,
   theDashboardShowsRealMetrics,
-  whatTheScheduledFunctionsFindAlarms,
+  whatOnlyOurMetricsTellAlarms,
 } from './alarms.ts'
 import { functionsSayWhoseTheyAre, zipsLieInAClosedBucket } from './deployment.ts'
 import {
@@ -130,7 +130,7 @@ export const rules = {
   everyDeadLetterAlarms,
   everySourceAlarmsWhenItStands,
   everyFunctionAlarms,
-  whatTheScheduledFunctionsFindAlarms,
+  whatOnlyOurMetricsTellAlarms,
   silenceOfTheScheduledFunctionsAlarms,
   theDashboardShowsAllThatIsMeasured,
   theDashboardShowsRealMetrics,

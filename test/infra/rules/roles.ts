@@ -143,9 +143,11 @@ export const nothingIsAllowedOnEverything: Rule = (template) => {
     ...ofType(template, 'AWS::IAM::Role').flatMap(([name]) =>
       statementsOf(template, name).map((statement) => ({ name, statement })),
     ),
-    ...ofType(template, 'AWS::IAM::ManagedPolicy').flatMap(([name, { Properties }]) =>
-      list<Statement>(Properties.PolicyDocument.Statement).map((statement) => ({ name, statement })),
-    ),
+    ...['AWS::IAM::ManagedPolicy', 'AWS::IAM::Policy']
+      .flatMap((type) => ofType(template, type))
+      .flatMap(([name, { Properties }]) =>
+        list<Statement>(Properties.PolicyDocument.Statement).map((statement) => ({ name, statement })),
+      ),
   ]
   const found = policies
     .filter(({ statement }) => statement.Effect === 'Allow')
