@@ -21,6 +21,8 @@ export type Watch = {
   /** A call that is on its way, and carried out when nobody waits for it any more; the function returned says that it arrived. */
   awaits(request: Sent | undefined): () => void
   say(words: string): void
+  /** Numbers of VMs that are none of our business: templates, and what people put there. */
+  strangers: Set<number>
   broken: string[]
 }
 
@@ -51,6 +53,7 @@ export function watch(lab: Lab, tell: (words: string) => void = () => {}): Watch
   /** What a row went through between two looks: a failure is in the dead letters before the row rests, and is not skipped. */
   function judgePassage(was: Row | undefined, row: Row): void {
     const { uid, turn, phase } = row
+    if (was && turn < was.turn) say(`the row of ${uid} goes back from turn ${was.turn} to ${turn}`)
     const letters = lab.queues.deadLetters.filter(({ obituary }) => obituary.uid === uid)
     if (phase === 'Failed' && !letters.some(({ obituary }) => obituary.turn === turn - 1))
       say(`${uid} has failed in turn ${turn - 1}, and no dead letter says so`)
@@ -61,6 +64,7 @@ export function watch(lab: Lab, tell: (words: string) => void = () => {}): Watch
 
   return {
     broken,
+    strangers,
     say,
     awaits(request) {
       if (!request || request.method === 'GET') return () => {}

@@ -1,22 +1,30 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { ask, expectMet, expectNoStrays, type Plot, unask } from './plots.ts'
+import { ask, expectMet, expectNoStrays, type Plot, resume, unask } from './plots.ts'
 import { type Fate, type Numbered, openStage, type StageOptions } from './stage.ts'
 
 /**
  * A failure prints the command that repeats it; more schedules than usual are tried with
  * `ORDERS_RUNS=5000 ORDERS_SEED=7 npx vitest run test/faults/orders.test.ts`.
  */
-const { ORDERS_SEED = '20260101', ORDERS_PATH, ORDERS_RUNS = '120' } = process.env
+const { ORDERS_SEED = '20260101', ORDERS_PATH, ORDERS_RUNS = '90' } = process.env
 
-const UIDS = ['alpha', 'beta'] as const
+const UIDS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
 const MINUTE = 60
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const SETTLE_SECONDS = 120
 const LEASE_SECONDS = 90
 
-type Event = { uid: (typeof UIDS)[number]; kind: 'ask' | 'unask'; generation: number; delaySeconds: number }
+/** `resume` is a redrive or a kick by the turn at which its row stands just then, whatever it is about. */
+type Event = {
+  uid: (typeof UIDS)[number]
+  kind: 'ask' | 'unask' | 'resume'
+  generation: number
+  delaySeconds: number
+}
+/** For so long no call reaches Proxmox. */
+type Outage = { fromSeconds: number; seconds: number }
 /** Strikes the n-th deed of a kind. */
 type Fault = { on: 'change of Proxmox' | 'any call of Proxmox' | 'write'; nth: number; fate: Fate }
 /** What the queue does with the n-th message that is sent: when each of its copies comes. */
@@ -24,6 +32,8 @@ type Post = { nth: number; copiesAfterSeconds: number[] }
 type Schedule = {
   events: Event[]
   faults: Fault[]
+  outages: Outage[]
+  slots: number
   posts: Post[]
   skews: number[]
   skewSeconds: number
@@ -39,7 +49,7 @@ const delay = fc.oneof(
 
 const event: fc.Arbitrary<Event> = fc.record({
   uid: fc.constantFrom(...UIDS),
-  kind: fc.constantFrom('ask', 'ask', 'unask'),
+  kind: fc.constantFrom('ask', 'ask', 'ask', 'unask', 'resume'),
   generation: fc.integer({ min: 1, max: 3 }),
   delaySeconds: delay,
 })
@@ -56,6 +66,7 @@ const underWay = fc
 
 const dies = fc.constantFrom<Fate>({ kind: 'dies', when: 'before' }, { kind: 'dies', when: 'after' })
 const lost = fc.constantFrom<Fate>({ kind: 'answer lost' }, { kind: 'refused' })
+const sentTwice = fc.constant<Fate>({ kind: 'sent twice' })
 
 /** A call that was not answered runs within `settleSeconds`, however much the clocks of two functions differ. */
 const late = fc.integer({ min: 0, max: 100 }).map((seconds): Fate => ({ kind: 'late', ms: seconds * 1000 }))
@@ -69,7 +80,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.record({
     on: fc.constantFrom('any call of Proxmox' as const, 'write' as const),
     nth: fc.integer({ min: 1, max: 150 }),
-    fate: fc.oneof(dies, lost, sleep),
+    fate: fc.oneof(dies, lost, sleep, sentTwice),
   }),
 )
 
@@ -78,9 +89,16 @@ const post: fc.Arbitrary<Post> = fc.record({
   copiesAfterSeconds: fc.array(delay, { minLength: 1, maxLength: 3 }),
 })
 
-const schedule: fc.Arbitrary<Schedule> = fc.constantFrom(0, 0, MINUTE, 100).chain((skewSeconds) =>
+const outage: fc.Arbitrary<Outage> = fc.record({
+  fromSeconds: fc.integer({ min: 0, max: 10 * MINUTE }),
+  seconds: fc.integer({ min: MINUTE, max: 6 * HOUR }),
+})
+
+const schedule: fc.Arbitrary<Schedule> = fc.constantFrom(0, 0, MINUTE, 2 * MINUTE).chain((skewSeconds) =>
   fc.record({
-    events: fc.array(event, { minLength: 1, maxLength: 6 }),
+    events: fc.array(event, { minLength: 1, maxLength: 8 }),
+    outages: fc.array(outage, { maxLength: 1 }),
+    slots: fc.integer({ min: 1, max: 2 }),
     faults: fc.array(fault, { maxLength: 8 }),
     posts: fc.array(post, { maxLength: 6 }),
     skews: fc.array(fc.integer({ min: 0, max: skewSeconds }), { minLength: 1, maxLength: 7 }),
@@ -89,21 +107,24 @@ const schedule: fc.Arbitrary<Schedule> = fc.constantFrom(0, 0, MINUTE, 100).chai
   }),
 )
 
-function optionsOf({ faults, posts, skews, skewSeconds, numbers }: Schedule): StageOptions {
+function optionsOf({ faults, outages, slots, posts, skews, skewSeconds, numbers }: Schedule): StageOptions {
   const seen = { 'change of Proxmox': 0, 'any call of Proxmox': 0, write: 0 }
   let sent = 0
   let invoked = 0
   const strike = (on: Fault['on']) => faults.find((one) => one.on === on && one.nth === ++seen[on])?.fate
   return {
     cluster: { vmids: { from: 5000, to: 5000 + numbers - 1 } },
-    config: { timings: { maxClockSkewSeconds: skewSeconds } },
+    config: { timings: { maxClockSkewSeconds: skewSeconds }, limits: { clonesPerStorage: slots } },
     skewOf: () => 1000 * (skews[invoked++ % skews.length] ?? 0),
     post() {
       sent += 1
       const found = posts.find(({ nth }) => nth === sent)
       return found ? found.copiesAfterSeconds.map((seconds) => seconds * 1000) : [0]
     },
-    fate: ({ request, changes }: Numbered) => {
+    fate: ({ request, changes, atMs }: Numbered) => {
+      const isAway = ({ fromSeconds, seconds }: Outage) =>
+        atMs >= fromSeconds * 1000 && atMs < (fromSeconds + seconds) * 1000
+      if (request && outages.some(isAway)) return { kind: 'refused' }
       const fates = request
         ? [changes ? strike('change of Proxmox') : undefined, strike('any call of Proxmox')]
         : [changes ? strike('write') : undefined]
@@ -115,20 +136,33 @@ function optionsOf({ faults, posts, skews, skewSeconds, numbers }: Schedule): St
 /** What must have come of a uid: its highest generation, unless it was ever to be deleted. */
 function wishOf(events: Event[], uid: string): Plot['wish'] | undefined {
   const own = events.filter((one) => one.uid === uid)
-  if (own.length === 0) return undefined
+  if (!own.some(({ kind }) => kind !== 'resume')) return undefined
   const generation = Math.max(...own.map((one) => (one.kind === 'ask' ? one.generation : 0)))
   return own.some(({ kind }) => kind === 'unask')
     ? { phase: 'Deleted', generation }
     : { phase: 'Ready', generation }
 }
 
+/** There are numbers for so many; the others are to go within some hours, so that every wish can be met. */
+function withinNumbers(plan: Schedule): Event[] {
+  const staying = UIDS.filter((uid) => wishOf(plan.events, uid)?.phase === 'Ready')
+  return [
+    ...plan.events,
+    ...staying.slice(plan.numbers).map((uid, index): Event => {
+      return { uid, kind: 'unask', generation: 1, delaySeconds: (index + 1) * HOUR }
+    }),
+  ]
+}
+
 async function live(plan: Schedule): Promise<void> {
   const stage = await openStage(optionsOf(plan))
   try {
     stage.count(true)
-    for (const { uid, kind, generation, delaySeconds } of plan.events) {
+    const events = withinNumbers(plan)
+    for (const { uid, kind, generation, delaySeconds } of events) {
       if (kind === 'ask') ask(stage, uid, generation, delaySeconds * 1000)
-      else unask(stage, uid, delaySeconds * 1000)
+      else if (kind === 'unask') unask(stage, uid, delaySeconds * 1000)
+      else stage.lab.clock.after(delaySeconds * 1000, () => resume(stage, uid))
     }
     await stage.run()
     // Everything that was sent has arrived; what Proxmox still had to do is done.
@@ -138,7 +172,7 @@ async function live(plan: Schedule): Promise<void> {
     stage.watch.lookAtRows()
     expect(stage.watch.broken).toEqual([])
     for (const uid of UIDS) {
-      const wish = wishOf(plan.events, uid)
+      const wish = wishOf(events, uid)
       if (wish) expectMet(stage, uid, wish)
     }
     expectNoStrays(stage)
@@ -168,5 +202,5 @@ it('no order of messages, no death, delay or doubt breaks a promise, and every w
   const { seed, counterexamplePath, counterexample, errorInstance } = details
   const again = `ORDERS_SEED=${seed} ORDERS_PATH=${counterexamplePath} npx vitest run test/faults/orders.test.ts`
   const words = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
-  expect.fail(`to repeat it: ${again}\n\n${JSON.stringify(counterexample, null, 1)}\n\n${words}`)
+  expect.fail(`${words}\n\nto repeat it: ${again}\n\nits schedule: ${JSON.stringify(counterexample)}`)
 })

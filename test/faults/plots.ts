@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { CREATE_STEPS, type StepName, sideOf } from '../../lib/record.ts'
+import { byHand } from '../lab/by-hand.ts'
 import type { LabOptions } from '../lab/lab.ts'
 import type { Stage } from './stage.ts'
 
@@ -96,6 +97,30 @@ export const plots: Plot[] = [
     },
     wish: { phase: 'Ready', generation: 1 },
   },
+  {
+    // Somebody has copied its VM, description and all, and puts the copy at the very number it has just chosen.
+    name: 'copied',
+    async before(stage) {
+      const { lab, watch } = stage
+      const hand = byHand(lab)
+      const copy = async (vmid: number, ...from: [node: string, source: number]) => {
+        watch.strangers.add(vmid)
+        await hand.clone(...from, vmid, { full: '1', name: 'theirs', pool: 'egress' })
+      }
+      ask(stage, 'alpha')
+      await stage.run(() => phaseOf(stage) === 'Ready')
+      const { node = '', vmid = 0 } = lab.row('alpha')?.place ?? {}
+      await copy(5900, node, vmid)
+      ask(stage, 'alpha', 2)
+      await untilStep(stage, 'reserve')
+      await copy(vmid, 'pve1', 9000)
+      await untilStep(stage, 'clone')
+      await copy(lab.row('alpha')?.place?.vmid ?? 0, node, 5900)
+    },
+    event: () => {},
+    wish: { phase: 'Ready', generation: 2 },
+    lab: { cluster: { vmids: { from: 5000, to: 5003 } } },
+  },
   ...CREATE_STEPS.map(
     (step): Plot => ({
       name: `delete-at-${step}`,
@@ -110,7 +135,7 @@ export const plots: Plot[] = [
 ]
 
 /** The wish is met, and nothing but what it takes is there: no second VM, no stray disk, seed, claim or message. */
-export function expectMet({ lab }: Stage, uid: string, { phase, generation }: Plot['wish']): void {
+export function expectMet({ lab, watch }: Stage, uid: string, { phase, generation }: Plot['wish']): void {
   const row = lab.row(uid)
   expect(row).toMatchObject({ phase, wish: phase === 'Ready' ? 'present' : 'absent' })
   // Letters tell of what the world was told as well, each at least once.
@@ -120,7 +145,12 @@ export function expectMet({ lab }: Stage, uid: string, { phase, generation }: Pl
   const types = lab.outcomes.filter((event) => event.uid === uid).map(({ type }) => type)
   expect(types).toContain(`Proxy${phase}`)
   const ofUid = lab.claims.all().filter(({ owner }) => owner === uid)
-  const vms = lab.sim.vms().filter(({ config }) => String(config.description).includes(`"uid":"${uid}"`))
+  const vms = lab.sim
+    .vms()
+    .filter(
+      ({ config, vmid }) =>
+        !watch.strangers.has(vmid) && String(config.description).includes(`"uid":"${uid}"`),
+    )
   const seeds = lab.leftOvers().volumes.filter((volid) => volid.includes(`-${uid}-g`))
   if (phase === 'Deleted') {
     expect({ claims: ofUid, vms, seeds }).toEqual({ claims: [], vms: [], seeds: [] })

@@ -78,10 +78,11 @@ export type State = {
   workers: (Worker | undefined)[]
   /** A redrive that has read the row and writes it later. */
   redriver: Row | undefined
-  /** A failure that nobody was told of yet; letters that tell of a failure which never was. */
+  /** A failure that nobody was told of yet; a dead letter was written; the row has come to rest as Failed. */
   owed: boolean
   letter: boolean
-  /** How often each may still happen. */
+  failed: boolean
+  /** How often each may still happen; of kicks and redrives, whether they do. */
   left: {
     crashes: number
     lates: number
@@ -94,10 +95,9 @@ export type State = {
 }
 
 export type Scenario = {
-  name: string
-  events: Message[]
+  events: readonly Message[]
   numbers: number
-  left: Partial<State['left']>
+  left?: Partial<State['left']>
   without?: Rule
   /** A process that stood still wakes before what it does could be taken for settled: what lease and settleSeconds promise. */
   sleepersWakeInTime?: boolean
@@ -126,6 +126,7 @@ export function protocol(scenario: Scenario): Model<State> {
     redriver: undefined,
     owed: false,
     letter: false,
+    failed: false,
     left: { crashes: 0, lates: 0, losses: 0, fails: 0, others: 0, copies: 0, kicks: 0, ...left },
   }
 
@@ -190,7 +191,7 @@ export function protocol(scenario: Scenario): Model<State> {
       yield { what: `${words}${how}: the row is new`, state: letGo }
       return
     }
-    const begun = (plan: Plan, at: Worker['at']) => ({
+    const begun = (plan: Plan, at = first(plan)) => ({
       ...state,
       row: taken,
       workers: state.workers.map((one, index): Worker | undefined =>
@@ -202,14 +203,17 @@ export function protocol(scenario: Scenario): Model<State> {
       else if (taken.deliveries >= CRASHING_AFTER && taken.step !== 'report' && !holds('countsOnlyTakeOvers'))
         yield {
           what: `${words}${how}: too many crashes`,
-          state: begun({ on: { step: 'report', failedStep: taken.step as Step } }, 'send'),
+          state: begun({ on: { step: 'report', failedStep: taken.step as Step } }),
           broken: 'a row fails as crashing, and not so often did anybody crash',
         }
-      else yield { what: `${words}${how}`, state: begun({}, 'look') }
+      else {
+        const stray = turn !== 0 ? 'a message acts in a turn that is not its own' : undefined
+        yield { what: `${words}${how}`, state: begun({}, 'look'), ...(stray && { broken: stray }) }
+      }
       return
     }
     const on = judge(message, taken)
-    if (on) yield { what: `${words}${how}, and on to ${on.step}`, state: begun({ on }, 'send') }
+    if (on) yield { what: `${words}${how}, and on to ${on.step}`, state: begun({ on }) }
     else yield { what: `${words}${how}: nothing to do`, state: letGo }
   }
 
@@ -264,7 +268,7 @@ export function protocol(scenario: Scenario): Model<State> {
         yield {
           what: `${name} finds that ${worker.row.step} cannot be done, for good`,
           state: withWorker(
-            { plan: failing, at: failing.bury ? 'act' : 'send' },
+            { plan: failing, at: failing.bury ? 'act' : first(failing) },
             { left: less(state, 'fails') },
           ),
         }
@@ -417,9 +421,9 @@ export function protocol(scenario: Scenario): Model<State> {
       queue: sorted(idle.queue.flatMap((one) => aged(one, holds('checksTurn')))),
       workers: idle.workers.map((one) => one && { ...one, turn: Math.max(-2, one.turn - 1) }),
       ...(row.step === 'report' && { owed: true }),
-      // Whoever looked before saw the claims as they were; what is there now is what the next will see.
+      ...(row.step === 'failed' && { failed: true }),
     }
-    const skipped = copy.step === 'report' && row.step !== 'failed' && message.kind === 'Resume' && state.owed
+    const skipped = copy.step === 'report' && isGoneOver(row.step) && message.kind === 'Resume' && state.owed
     const broken = skipped ? 'a failure is gone over before anybody was told' : undefined
     const kept = { ...moved, queue: moved.queue }
     const acknowledged = { ...moved, queue: moved.queue.filter((one) => !same(one, agedOne(message))) }
@@ -545,7 +549,7 @@ export function protocol(scenario: Scenario): Model<State> {
         yield {
           what:
             row.step === 'failed' ? 'somebody redrives it' : 'gc, or somebody, asks for it to be run again',
-          state: { ...state, queue: with1(state.queue, resume), left: less(state, 'kicks') },
+          state: { ...state, queue: with1(state.queue, resume) },
         }
       if (row.step === 'failed' && !holds('redrivesByMessage') && !state.redriver)
         yield {
@@ -582,7 +586,7 @@ export function protocol(scenario: Scenario): Model<State> {
     }
   }
 
-  function broken({ row, claims, vms, letter }: State): string | undefined {
+  function broken({ row, claims, vms, letter, failed }: State): string | undefined {
     const ours = all.filter((number) => vms[number] === 1 || vms[number] === 2)
     if (ours.length > 1) return 'there are two VMs of one uid'
     const unclaimed = ours.find((number) => !isOurs(claims[number]))
@@ -596,13 +600,7 @@ export function protocol(scenario: Scenario): Model<State> {
       if (all.some((number) => isOurs(claims[number]))) return 'there is a claim of a proxy that was deleted'
     }
     if (row.step === 'failed' && !letter) return 'it failed, and no dead letter says so'
-    if (
-      row.step === 'ready' &&
-      letter &&
-      without === 'reportsInATurnOfItsOwn' &&
-      row.failedStep === undefined
-    )
-      return undefined
+    if (row.step === 'ready' && letter && !failed) return 'a dead letter tells of a failure that never was'
     return undefined
   }
 
@@ -635,6 +633,8 @@ const blank: Row = {
 }
 const isAtRest = (step: Row['step']) =>
   step === 'ready' || step === 'failed' || step === 'deleted' || step === 'blank'
+/** Neither told of, nor about to be. */
+const isGoneOver = (step: Row['step']) => step !== 'failed' && step !== 'report'
 const isOurs = (claim: Claim | undefined) => typeof claim === 'number'
 const ownerOf = (claim: Claim | undefined) => (isOurs(claim) ? 'ours' : claim)
 const put = <T>(list: readonly T[], index: number, value: T): T[] =>
