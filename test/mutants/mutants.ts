@@ -261,16 +261,4 @@ export const mutants: Mutant[] = [
     ],
     caughtBy: { plot: 'delete-at-reserve' },
   },
-  {
-    name: 'do not wait for what an overtaken step has begun',
-    breaks: '2: a clone or an upload ends when its proxy is deleted already',
-    edits: [
-      {
-        file: 'functions/delete/stop.ts',
-        find: "  if (row.task && row.task.step !== 'stop') return overtaken(row.task, vms)\n",
-        replace: '',
-      },
-    ],
-    caughtBy: { plot: 'delete-at-seed' },
-  },
 ]
