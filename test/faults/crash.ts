@@ -25,7 +25,7 @@ const COPY_AFTER_MS = 20
 const TIMEOUT_MS = 600_000
 
 /** Every so manieth deed is slept before; 1 for all of them, which takes some minutes. */
-const SLEEP_EVERY = Number(process.env.CRASH_SLEEP_EVERY ?? 4)
+const SLEEP_EVERY = Number(process.env.CRASH_SLEEP_EVERY ?? 8)
 /** After so many broken cases of a plot the others are not tried. */
 const ENOUGH = Number(process.env.CRASH_ENOUGH ?? 3)
 const HOUR_MS = 3600_000

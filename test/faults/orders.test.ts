@@ -7,7 +7,7 @@ import { type Fate, type Numbered, openStage, type StageOptions } from './stage.
  * A failure prints the command that repeats it; more schedules than usual are tried with
  * `ORDERS_RUNS=5000 ORDERS_SEED=7 npx vitest run test/faults/orders.test.ts`.
  */
-const { ORDERS_SEED = '20260101', ORDERS_PATH, ORDERS_RUNS = '90' } = process.env
+const { ORDERS_SEED = '20260101', ORDERS_PATH, ORDERS_RUNS = '60' } = process.env
 
 const UIDS = ['alpha', 'beta', 'gamma', 'delta', 'epsilon'] as const
 const MINUTE = 60
