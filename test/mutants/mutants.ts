@@ -169,8 +169,13 @@ export const mutants: Mutant[] = [
     edits: [
       {
         file: 'functions/delete/stop.ts',
-        find: "return next('unseed', { cloned: true",
-        replace: "return next('destroy', { cloned: true",
+        find: "return next('unseed', { cloned: true })",
+        replace: "return next('destroy', { cloned: true })",
+      },
+      {
+        file: 'functions/delete/stop.ts',
+        find: "return next('unseed', { cloned: true, ...",
+        replace: "return next('destroy', { cloned: true, ...",
       },
       {
         file: 'functions/delete/destroy.ts',
