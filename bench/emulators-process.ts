@@ -1,5 +1,6 @@
 import { startEmulators } from '../local/emulators.ts'
 import { openPorts } from '../local/ports.ts'
+import { usageNow } from './usage.ts'
 
 // The emulators in a process of their own, so that their work is not taken for the functions'.
 const [folder] = process.argv.slice(2)
@@ -11,9 +12,8 @@ const { close, ...where } = await startEmulators({
 })
 const say = process.send.bind(process)
 process.on('message', async (word) => {
-  if (word === 'cpu') {
-    const { user, system } = process.cpuUsage()
-    say((user + system) / 1000)
+  if (word === 'usage') {
+    say(usageNow())
     return
   }
   await close()

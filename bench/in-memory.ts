@@ -15,15 +15,15 @@ import { createMemoryQueues } from '../test/fakes/queues.ts'
 import { createMemoryUserData } from '../test/fakes/user-data.ts'
 import { createInstantProxmox } from './instant.ts'
 import { instantConfig, NODES, requested, unwanted } from './instant-config.ts'
+import { type Used, usageNow, used } from './usage.ts'
 
 export type Pace = {
   lives: number
   records: number
   seconds: number
+  emulators?: Used
   /** Of the functions' process. */
-  cpuMs: number
-  emulatorCpuMs?: number
-}
+} & Used
 
 /** Whole lives through the functions with nothing real around them: what our own code costs. The clock jumps over waits. */
 export async function inMemory(lives: number): Promise<Pace> {
@@ -94,7 +94,7 @@ export async function inMemory(lives: number): Promise<Pace> {
 
   const uids = Array.from({ length: lives }, (_, index) => `proxy-${index}`)
   const startedMs = performance.now()
-  const before = process.cpuUsage()
+  const before = usageNow()
   // A hundred at a time: what queues in memory cost by their length is not ours.
   for (let first = 0; first < lives; first += 100) {
     const some = uids.slice(first, first + 100)
@@ -103,14 +103,13 @@ export async function inMemory(lives: number): Promise<Pace> {
     for (const uid of some) queues.publish('delete', JSON.stringify(unwanted(uid)))
     await drain()
   }
-  const { user, system } = process.cpuUsage(before)
   if (events !== 2 * lives || proxmox.vms.size > 0)
     throw new Error(`${lives} lives ended with ${events} events and ${proxmox.vms.size} VMs`)
   return {
     lives,
     records,
     seconds: (performance.now() - startedMs) / 1000,
-    cpuMs: (user + system) / 1000,
+    ...used(before, usageNow()),
   }
 }
 

@@ -50,7 +50,7 @@ const keyOf = (item: StoredItem, { KeySchema }: Index) =>
   JSON.stringify(KeySchema.map(({ AttributeName }) => item[AttributeName]))
 
 /** What of an item stands in an index; nothing when it lacks a part of the index's key. */
-function projected(
+export function projected(
   item: StoredItem | undefined,
   { KeySchema, Projection }: Index,
   keys: readonly { AttributeName: string }[],

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { marshall } from '@aws-sdk/util-dynamodb'
+import { tables } from '../local/resources.ts'
 import { AWS_WAYS } from './conditions.ts'
 import { feed, type Invoked } from './feed.ts'
 import { openInstallation } from './installation.ts'
-import { itemBytes } from './item-size.ts'
+import { itemBytes, projected } from './item-size.ts'
 import { onEmulators } from './on-emulators.ts'
 import { HOURS_A_MONTH, prices, SECONDS_A_MONTH } from './prices.ts'
 import { openRealTime } from './real-time.ts'
@@ -18,8 +19,6 @@ const CORE = MEMORY_MIB / 1769
 const LOG_BYTES_A_RECORD = 350
 const TOGETHER = 10
 const DAYS_A_MONTH = 30.4
-/** As a configuration that says nothing has it. */
-const TOMBSTONE_DAYS = 35
 /** gc and check, every five minutes each; a run of a small installation takes about this long. */
 const RUNS_A_MONTH = SECONDS_A_MONTH / 300
 const RUN_SECONDS = 2
@@ -37,7 +36,7 @@ export const money: Part = {
     say(`${TOGETHER} lives at once in real time, about 70 s`)
     const together = await countLives(TOGETHER)
     say('milliseconds in functions, on the virtual clock')
-    const { invoked, tombstoneBytes } = await lifeInFunctions()
+    const { invoked, readyBytes } = await lifeInFunctions()
     const waitMs = sum(invoked.map(({ ms }) => ms))
     const records = sum(invoked.map(({ records }) => records))
     const functionMs = waitMs + (records * cpuMs) / CORE
@@ -80,14 +79,17 @@ export const money: Part = {
           ],
         },
         {
-          title: `With so many lives a day, dollars a month; gc reads the tombstones of ${TOMBSTONE_DAYS} days, ${tombstoneBytes} bytes each`,
-          head: ['lives a day', 'lives', 'gc reads', 'idle', 'all'],
+          title: `With so many lives a day of a day each, dollars a month; a ready row is ${readyBytes.index} bytes in the index, ${readyBytes.row} in the table`,
+          head: ['lives a day', 'lives', 'gc reads', 'check reads', 'idle', 'all'],
           rows: [10, 100, 1000, 10_000].map((lives) => {
             const use = (lives * DAYS_A_MONTH * dollars) / 1000
-            const reads = (lives * TOMBSTONE_DAYS * tombstoneBytes) / 4096
-            const gc = reads * RUNS_A_MONTH * prices.readUnit
+            // Half a unit for 4 KiB of an index, and half a unit for each row that is read by its key.
+            const index = (lives * readyBytes.index) / 4096 / 2
+            const byKey = (lives * Math.ceil(readyBytes.row / 4096)) / 2
+            const gc = index * RUNS_A_MONTH * prices.readUnit
+            const check = (index + byKey) * RUNS_A_MONTH * prices.readUnit
             const still = sum(idle.map(([, , cost]) => cost))
-            return [lives, cents(use), cents(gc), cents(still), cents(use + gc + still)]
+            return [lives, cents(use), cents(gc), cents(check), cents(still), cents(use + gc + check + still)]
           }),
         },
       ],
@@ -132,8 +134,11 @@ async function countLives(count: number): Promise<Tally> {
   }
 }
 
-/** A life alone under the ways of AWS: each invocation and how long it took, but for the CPU; and what it leaves behind. */
-async function lifeInFunctions(): Promise<{ invoked: Invoked[]; tombstoneBytes: number }> {
+/** A life alone under the ways of AWS: each invocation and how long it took, but for the CPU; and how large its row is that is ready. */
+async function lifeInFunctions(): Promise<{
+  invoked: Invoked[]
+  readyBytes: { row: number; index: number }
+}> {
   const ways = AWS_WAYS
   const installation = await openInstallation({ ways })
   const { lab, publishedAt } = installation
@@ -141,12 +146,13 @@ async function lifeInFunctions(): Promise<{ invoked: Invoked[]; tombstoneBytes: 
     lab.request('proxy-0')
     const made = await feed(installation, () => publishedAt.has('ProxyReady proxy-0'), { ways })
     await lab.clock.advance(1000)
+    const item = marshall(lab.row('proxy-0'), { removeUndefinedValues: true })
+    const byPhase = tables.proxies.indexes.find(({ IndexName }) => IndexName === 'byPhase')
+    const inIndex = byPhase && projected(item, byPhase, tables.proxies.keys)
+    const readyBytes = { row: itemBytes(item), index: itemBytes(inIndex) }
     lab.remove('proxy-0')
     const removed = await feed(installation, () => publishedAt.has('ProxyDeleted proxy-0'), { ways })
-    await lab.clock.advance(1000)
-    const [row] = lab.ledger.rows()
-    const item = marshall(row, { removeUndefinedValues: true })
-    return { invoked: [...made, ...removed], tombstoneBytes: itemBytes(item) }
+    return { invoked: [...made, ...removed], readyBytes }
   } finally {
     await installation.close()
   }

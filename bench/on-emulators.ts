@@ -20,6 +20,7 @@ import { createOpened } from '../local/opened.ts'
 import type { Pace } from './in-memory.ts'
 import { createInstantProxmox } from './instant.ts'
 import { instantConfig, NODES, requested, unwanted } from './instant-config.ts'
+import { type Usage, usageNow, used } from './usage.ts'
 
 type Where = Omit<Emulators, 'close'>
 
@@ -40,13 +41,13 @@ export async function onEmulators(lives: number, concurrency: number): Promise<P
     const config = join(folder, 'bench.yml')
     writeFileSync(config, instantConfig())
     writeFileSync(join(folder, 'token'), 'token')
-    const cpu = async () => {
-      child.send('cpu')
-      return Number((await once(child, 'message'))[0])
+    const usage = async (): Promise<Usage> => {
+      child.send('usage')
+      return (await once(child, 'message'))[0]
     }
-    const before = await cpu()
+    const before = await usage()
     const pace = await run({ where, config, lives, concurrency })
-    return { ...pace, emulatorCpuMs: (await cpu()) - before }
+    return { ...pace, emulators: used(before, await usage()) }
   } finally {
     await opened.close()
   }
@@ -114,17 +115,16 @@ async function run(options: {
   try {
     const uids = Array.from({ length: lives }, (_, index) => `proxy-${index}`)
     const startedMs = performance.now()
-    const before = process.cpuUsage()
+    const before = usageNow()
     await send(client, queues.create.url, uids.map(requested))
     await outcomes(client, where.events.url, 'ProxyReady', lives)
     await send(client, queues.delete.url, uids.map(unwanted))
     await outcomes(client, where.events.url, 'ProxyDeleted', lives)
-    const { user, system } = process.cpuUsage(before)
     return {
       lives,
       records,
       seconds: (performance.now() - startedMs) / 1000,
-      cpuMs: (user + system) / 1000,
+      ...used(before, usageNow()),
     }
   } finally {
     await Promise.all(feeds.map((feed) => feed.stop()))
