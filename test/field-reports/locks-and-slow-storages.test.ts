@@ -78,7 +78,9 @@ describe('more proxies at once than a storage can take', () => {
   })
 
   // Report: sergelogvinov/proxmox-csi-plugin#479
-  it('more than eighty of them are made, with no more clones at work than a storage may have', async () => {
+  it('more than eighty of them are made, with no more clones at work than a storage may have', {
+    timeout: 240_000,
+  }, async () => {
     await open({ nodes: 3 })
     const uids = Array.from({ length: 81 }, (_, index) => `proxy-${index}`)
     for (const uid of uids) lab.request(uid)
