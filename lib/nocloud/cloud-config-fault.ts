@@ -33,15 +33,17 @@ const unacceptable = /[^\t\n\r\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufffd\u
 const texts = new Set(['comment', 'single-quoted-scalar', 'double-quoted-scalar', 'block-scalar'])
 
 /** The offset of the first tab between the tokens of a document, or within a plain one. */
-function firstTab(token: unknown): number | undefined {
-  if (typeof token !== 'object' || token === null) return undefined
-  if ('type' in token && 'source' in token && !texts.has(String(token.type))) {
-    const at = String(token.source).indexOf('\t')
-    if (at >= 0) return ('offset' in token ? Number(token.offset) : 0) + at
-  }
-  for (const part of Object.values(token)) {
-    const found = firstTab(part)
-    if (found !== undefined) return found
+function firstTab(tokens: readonly unknown[]): number | undefined {
+  // By a stack of our own: tokens may be nested as deeply as a text is long.
+  const waiting = tokens.toReversed()
+  while (waiting.length > 0) {
+    const token = waiting.pop()
+    if (typeof token !== 'object' || token === null) continue
+    if ('type' in token && 'source' in token && !texts.has(String(token.type))) {
+      const at = String(token.source).indexOf('\t')
+      if (at >= 0) return ('offset' in token ? Number(token.offset) : 0) + at
+    }
+    waiting.push(...Object.values(token).reverse())
   }
   return undefined
 }

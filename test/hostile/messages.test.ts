@@ -104,6 +104,22 @@ describe('a message on a queue, whatever it is,', () => {
       'userData nested without end',
       jsonOf({ ...request, spec: { ...request.spec, userData: `#cloud-config\na: ${'['.repeat(8000)}` } }),
     ],
+    ...[300, 1000, 2000, 4000].flatMap((depth) =>
+      ['[', '{a: ', '- ', '? ', '!!seq [', '&a ['].map((opening): [string, string] => [
+        `userData of ${depth} times ${opening}`,
+        jsonOf({
+          ...request,
+          spec: {
+            ...request.spec,
+            userData: `#cloud-config\na:\n ${opening.repeat(depth).slice(0, 16_000)}`,
+          },
+        }),
+      ]),
+    ),
+    ...[300, 1000, 2000, 4000].map((depth): [string, string] => [
+      `userData of ${depth} lists in lists`,
+      jsonOf({ ...request, spec: { ...request.spec, userData: `#cloud-config\na: ${nested(depth)}` } }),
+    ]),
     ['userData of aliases of aliases', jsonOf({ ...request, spec: { ...request.spec, userData: laughs() } })],
   ])('is read at once: %s', (_, body) => {
     readsEverywhere(body)
