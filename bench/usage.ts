@@ -15,5 +15,7 @@ export type Used = { cpuMs: number; busy: number }
 export function used(before: Usage, after: Usage): Used {
   const active = after.loop.active - before.loop.active
   const idle = after.loop.idle - before.loop.idle
-  return { cpuMs: after.cpuMs - before.cpuMs, busy: active / (active + idle) }
+  // Who never came to the loop, as a module that awaits nothing but its own promises, never waited there either.
+  const busy = active + idle === 0 ? 1 : active / (active + idle)
+  return { cpuMs: after.cpuMs - before.cpuMs, busy }
 }
