@@ -39,6 +39,8 @@ export type Connection = {
   rows: DynamoDBDocumentClient
   /** @throws {UsageError} when nothing says where it is */
   place(place: Place): string
+  /** Whether it is said where that is. */
+  has(place: Place): boolean
   /** The stage's configuration, where one is at hand. @throws {ConfigError} */
   config(): Config | undefined
   /** The running `egress up`, when that is what we talk to. */
@@ -123,6 +125,7 @@ export function connect(args: ConnectionArgs, env: NodeJS.ProcessEnv): Connectio
           : `no egress up runs on ${args.data}: start it with \`egress up\`, or name a stage on AWS with --${flag} or ${variable}`,
       )
     },
+    has: (place) => (given[place] ?? local[place]) !== undefined,
     config: () => (configPath === undefined ? undefined : loadConfig(configPath)),
     ...(run ? { run } : {}),
     close() {

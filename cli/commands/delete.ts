@@ -2,12 +2,13 @@ import { SendMessageCommand } from '@aws-sdk/client-sqs'
 import type { CommandModule } from 'yargs'
 import { ProxyDeletionRequested } from '../../functions/delete/event.ts'
 import { parseWith } from '../../lib/wanted.ts'
-import { connect, withConnection } from '../connection.ts'
+import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { deletionEnded, follow } from '../follow.ts'
 import { showProgress } from '../progress.ts'
 import { readRow } from '../rows.ts'
-import { refused, Unmet } from '../usage.ts'
+import { uidOf } from '../uid-of.ts'
+import { refused, Unmet, UsageError } from '../usage.ts'
 
 /** `egress delete`: wishes a proxy gone. */
 export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
@@ -31,6 +32,7 @@ export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
       const { uid } = parsed.value
       const connection = connect(args, env)
       try {
+        if (connection.has('table')) await refuseName(uid, connection)
         const url = connection.place('deleteQueueUrl')
         await connection.sqs.send(
           new SendMessageCommand({ QueueUrl: url, MessageBody: JSON.stringify(parsed.value) }),
@@ -52,3 +54,15 @@ export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
       }
     },
   }) satisfies CommandModule<object, { data: string; uid: string; wait: boolean; timeout: number }>
+
+/** What is deleted is said by its uid; a name would be taken for the uid of a proxy that may come one day. */
+async function refuseName(uid: string, connection: Connection): Promise<void> {
+  const meant = await uidOf(uid, connection).catch((error: unknown) => {
+    if (error instanceof Unmet) return uid
+    throw error
+  })
+  if (meant !== uid)
+    throw new UsageError(
+      `there is no proxy with the uid ${uid}; the proxy of that name is ${meant}: egress delete ${meant}`,
+    )
+}

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { describeLetter } from '../describe-letter.ts'
 import { type Judged, openLetterDesk } from '../letter-desk.ts'
 import { readableRow } from '../rows.ts'
+import { uidOf } from '../uid-of.ts'
 import { Unmet, UsageError } from '../usage.ts'
 
 type Flags = { data: string; id: string; raw: boolean; json: boolean }
@@ -33,11 +34,17 @@ export const showLetterCommand = (context: Context) =>
       const connection = connect(args, context.env)
       try {
         const found: Judged[] = []
+        const others = new Set<string | undefined>()
         await openLetterDesk(connection, context).look((page) => {
           found.push(...page.filter(({ letter }) => isMeant(letter, args.id)))
+          for (const { letter } of page) others.add(letter.uid)
         })
         const [first] = found
-        if (!first) throw new Unmet(`no dead letter is of ${args.id}`)
+        if (!first) {
+          const uid = others.size === 0 ? args.id : await uidOf(args.id, connection).catch(asItIs(args.id))
+          const hint = others.has(uid) ? `; of ${uid} there is: egress dlq show ${uid}` : ''
+          throw new Unmet(`no dead letter is of ${args.id}${hint}`)
+        }
         if (args.raw) {
           if (found.length > 1)
             throw new UsageError(`${found.length} letters are of ${args.id}; say which: ${ids(found)}`)
@@ -76,3 +83,9 @@ export const showLetterCommand = (context: Context) =>
   }) satisfies CommandModule<object, Flags>
 
 const ids = (found: Judged[]) => found.map(({ letter }) => letter.messageId).join(', ')
+
+/** What is neither a uid nor the name of one proxy. */
+const asItIs = (id: string) => (error: unknown) => {
+  if (error instanceof Unmet || error instanceof UsageError) return id
+  throw error
+}

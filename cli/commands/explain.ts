@@ -1,14 +1,14 @@
 import type { CommandModule } from 'yargs'
 import { momentOf } from '../../lib/attempt.ts'
 import { foresee } from '../../lib/foresight.ts'
-import type { Row } from '../../lib/record.ts'
 import { lookClosely, nothingSeen } from '../close-look.ts'
 import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { describeExplained, type Explained } from '../describe-close-look.ts'
 import { countQueue } from '../queue-counts.ts'
-import { allPhases, claimsOf, listRows, readLeased } from '../rows.ts'
-import { Unmet, UsageError } from '../usage.ts'
+import { claimsOf, readLeased } from '../rows.ts'
+import { uidOf } from '../uid-of.ts'
+import { Unmet } from '../usage.ts'
 
 const DEFAULT_STALL_SECONDS = 900
 
@@ -61,19 +61,6 @@ async function explain(uid: string, connection: Connection, now: number): Promis
     stallSeconds: config?.timings.stallSeconds ?? DEFAULT_STALL_SECONDS,
   }
 }
-
-/** A uid as it is; else the one proxy of that name. */
-async function uidOf(id: string, { rows: client, place }: Connection): Promise<string> {
-  if (await readLeased(client, place('table'), id)) return id
-  const named = (await listRows(client, place('table'), allPhases)).filter(({ name }) => name === id)
-  const standing = named.filter(({ phase }) => phase !== 'Deleted')
-  const [one, ...others] = standing.length > 0 ? standing : named
-  if (!one) throw new Unmet(`there is no proxy with the uid or name ${id}`)
-  if (others.length === 0) return one.uid
-  throw new UsageError(`${others.length + 1} proxies are called ${id}; say which: ${uids([one, ...others])}`)
-}
-
-const uids = (rows: Row[]) => rows.map(({ uid }) => uid).join(', ')
 
 /** Sets as lists. */
 const json = (explained: Explained) =>

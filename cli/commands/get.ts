@@ -7,19 +7,24 @@ import { follow } from '../follow.ts'
 import { instant } from '../format.ts'
 import { readRow } from '../rows.ts'
 import { untilSignal } from '../signals.ts'
+import { uidOf } from '../uid-of.ts'
 import { Unmet } from '../usage.ts'
 import { visible } from '../visible.ts'
 
 /** `egress get`: all that is known of one proxy. */
 export const getCommand = ({ env, out }: Context) =>
   ({
-    command: 'get <uid>',
+    command: 'get <id>',
     aliases: ['show'],
     describe: 'Show one proxy: where it is, how far, what went wrong',
     builder: (argv) =>
       withConnection(
         argv
-          .positional('uid', { type: 'string', demandOption: true, describe: 'which one: see egress list' })
+          .positional('id', {
+            type: 'string',
+            demandOption: true,
+            describe: 'a uid, or a name: see egress list',
+          })
           .option('watch', {
             alias: 'w',
             type: 'boolean',
@@ -34,8 +39,9 @@ export const getCommand = ({ env, out }: Context) =>
     handler: async (args) => {
       const connection = connect(args, env)
       try {
-        const row = await readRow(connection.rows, connection.place('table'), args.uid)
-        if (!row) throw new Unmet(`there is no proxy with the uid ${args.uid}`)
+        const uid = await uidOf(args.id, connection)
+        const row = await readRow(connection.rows, connection.place('table'), uid)
+        if (!row) throw new Unmet(`there is no proxy with the uid ${uid}`)
         const isShort = args.watch && args.json
         out(args.json ? JSON.stringify(row, null, isShort ? undefined : 2) : describeRow(row, Date.now()))
         if (args.watch)
@@ -44,7 +50,7 @@ export const getCommand = ({ env, out }: Context) =>
         connection.close()
       }
     },
-  }) satisfies CommandModule<object, { data: string; uid: string; watch: boolean; json: boolean }>
+  }) satisfies CommandModule<object, { data: string; id: string; watch: boolean; json: boolean }>
 
 /** Tells each change after `first`. At rest means that no message is on its way: Ready, Failed or Deleted. */
 async function watch(first: Row, connection: Connection, tell: (row: Row) => void): Promise<void> {

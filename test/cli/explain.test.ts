@@ -118,6 +118,24 @@ describe('egress explain', () => {
     expect((await stage.here('explain', 'shop')).code).toBe(0)
     expect(await stage.here('explain', 'nobody')).toMatchObject({ code: 1 })
   })
+
+  it('means the proxy that stands, though somebody had its name deleted as a uid; and so does get', async () => {
+    await stage.store(row({ step: 'start' }))
+    await stage.store(row({ uid: 'shop', phase: 'Deleted' }))
+    expect((await stage.here('explain', 'shop')).out).toContain('shop-1')
+    expect(JSON.parse((await stage.here('get', 'shop', '--json')).out).uid).toBe('shop-1')
+  })
+
+  it('and delete takes no name: it says whose it is, and sends nothing', async () => {
+    await stage.store(row({ step: 'start' }))
+    const { code, err } = await stage.here('delete', 'shop')
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringContaining(
+        'no proxy with the uid shop; the proxy of that name is shop-1: egress delete shop-1',
+      ),
+    })
+  })
 })
 
 describe('egress list', () => {

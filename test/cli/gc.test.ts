@@ -50,7 +50,7 @@ describe('egress gc', () => {
       actions: [],
       noted: [],
       skipped: [],
-      looked: { rows: 1, claims: 1, seeds: 1 },
+      looked: { rows: 1, claims: 2, seeds: 1 },
     })
 
     // Its row is removed by hand.
@@ -61,7 +61,8 @@ describe('egress gc', () => {
       new DeleteCommand({ TableName: run.tables.proxies, Key: { uid: 'shop' } }),
     )
     client.destroy()
-    const noted = [`vm#lab#${row.place.vmid}#shop`, `claim#vmid#lab#${row.place.vmid}#shop`]
+    const claims = [`claim#address#lab#${row.address}#0#shop`, `claim#vmid#lab#${row.place.vmid}#shop`]
+    const noted = [`vm#lab#${row.place.vmid}#shop`, ...claims]
     expect(await reported('plan')).toMatchObject({ noted, looked: { suspects: 0 } })
     expect(await reported('plan')).toMatchObject({ noted, looked: { suspects: 0 } })
     expect(await reported('run')).toMatchObject({ dryRun: false, noted })
@@ -69,7 +70,7 @@ describe('egress gc', () => {
 
     const { code, out, err } = await here('gc', 'plan')
     expect(code).toBe(0)
-    expect(out).toContain('tables: 0 rows, 1 claims, 2 suspects')
+    expect(out).toContain('tables: 0 rows, 2 claims, 3 suspects')
     expect(out).toContain(`VM ${row.place.vmid} of shop (lab), for`)
     expect(err).toMatch(/^began .* ago, took /)
   })

@@ -21,7 +21,7 @@ describe('a stored row, whatever it is,', () => {
   it('is a row, or told by its uid and the fields that are wrong', () => {
     fc.assert(
       fc.property(mutated(whole), (document) => {
-        const item = { uid: 'alpha', ...(document as object) }
+        const item = { ...(document as object), uid: 'alpha' }
         try {
           expect(readStored(Row, item).turn).toBeTypeOf('number')
         } catch (error) {
