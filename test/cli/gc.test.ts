@@ -61,7 +61,7 @@ describe('egress gc', () => {
       new DeleteCommand({ TableName: run.tables.proxies, Key: { uid: 'shop' } }),
     )
     client.destroy()
-    const claims = [`claim#address#lab#${row.address}#0#shop`, `claim#vmid#lab#${row.place.vmid}#shop`]
+    const claims = [`claim#vmid#lab#${row.place.vmid}#shop`, `claim#address#lab#${row.address}#0#shop`]
     const noted = [`vm#lab#${row.place.vmid}#shop`, ...claims]
     expect(await reported('plan')).toMatchObject({ noted, looked: { suspects: 0 } })
     expect(await reported('plan')).toMatchObject({ noted, looked: { suspects: 0 } })
