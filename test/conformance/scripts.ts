@@ -96,7 +96,7 @@ export function configure(
 }
 
 /** The file of a VM goes, as `rm` in /etc/pve does it. */
-export function removeConf({ cluster }: Stage, vmid: number): void {
+function removeConf({ cluster }: Stage, vmid: number): void {
   cluster.catchUp()
   delete cluster.state.vms[vmid]
   for (const pool of Object.values(cluster.state.pools))

@@ -33,16 +33,12 @@ const held = rows.flatMap(({ report, tests }) =>
 )
 
 describe('the page of field reports', () => {
-  it('is about every report that was collected', () => {
-    expect([...listed.values()].flat()).toHaveLength(159)
-    expect(rows).toHaveLength(159)
-  })
-
   it('has the headings of the list, in its order', () => {
     expect([...tables.keys()]).toEqual([...listed.keys()])
   })
 
   it('is of 159 reports, each named once', () => {
+    expect([...listed.values()].flat()).toHaveLength(159)
     const reports = rows.map(({ report }) => report)
     expect(reports).toHaveLength(159)
     expect(new Set(reports).size).toBe(159)
