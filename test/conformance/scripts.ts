@@ -94,11 +94,3 @@ export function configure(
     else vm.config[key] = value
   }
 }
-
-/** The file of a VM goes, as `rm` in /etc/pve does it. */
-function removeConf({ cluster }: Stage, vmid: number): void {
-  cluster.catchUp()
-  delete cluster.state.vms[vmid]
-  for (const pool of Object.values(cluster.state.pools))
-    pool.vmids = pool.vmids.filter((other) => other !== vmid)
-}
