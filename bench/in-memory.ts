@@ -1,18 +1,10 @@
-import * as createEvent from '../functions/create/event.ts'
-import { judge as judgeCreate } from '../functions/create/judge.ts'
-import { parse as parseCreate } from '../functions/create/parse.ts'
-import { cycle as createCycle } from '../functions/create/steps.ts'
-import * as deleteEvent from '../functions/delete/event.ts'
-import { judge as judgeDelete } from '../functions/delete/judge.ts'
-import { cycle as deleteCycle } from '../functions/delete/steps.ts'
 import { parseConfig } from '../lib/config.ts'
-import { assemble, leaseMs, type Surroundings } from '../lib/function.ts'
-import type { Side } from '../lib/record.ts'
-import type { Worker } from '../lib/worker.ts'
+import { leaseMs, type Surroundings } from '../lib/function.ts'
 import { createMemoryClaims } from '../test/fakes/claims.ts'
 import { createMemoryLedger } from '../test/fakes/ledger.ts'
 import { createMemoryQueues } from '../test/fakes/queues.ts'
 import { createMemoryUserData } from '../test/fakes/user-data.ts'
+import { cyclesOf, workersOf } from '../test/fakes/workers.ts'
 import { createInstantProxmox } from './instant.ts'
 import { instantConfig, NODES, requested, unwanted } from './instant-config.ts'
 import { type Used, usageNow, used } from './usage.ts'
@@ -53,19 +45,8 @@ export async function inMemory(lives: number): Promise<Pace> {
       nowMs += ms
     },
   }
-  const connect = () => ({ with: () => proxmox })
-  const workers: Record<Side, Worker> = {
-    create: assemble(
-      { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
-      createCycle(surroundings, connect),
-      surroundings,
-    ),
-    delete: assemble(
-      { side: 'delete', ...deleteEvent, judge: judgeDelete },
-      deleteCycle(surroundings, connect),
-      surroundings,
-    ),
-  }
+  const cycles = cyclesOf(surroundings, () => ({ with: () => proxmox }))
+  const workers = workersOf(surroundings, cycles)
   const signal = new AbortController().signal
 
   let records = 0

@@ -5,7 +5,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs'
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
 import { stringify } from 'yaml'
-import { readRow } from '../cli/rows.ts'
+import { rowNow } from '../lib/listing.ts'
 import { credentials, REGION } from '../local/account.ts'
 import { type Emulators, startEmulators } from '../local/emulators.ts'
 import { openLogFile } from '../local/log-file.ts'
@@ -79,7 +79,7 @@ function watch({ endpoints, queues, tables }: Emulators): Pick<RealTime, 'publis
       const missing = new Set(uids)
       while (missing.size > 0) {
         for (const uid of missing) {
-          const row = await readRow(client, tables.proxies, uid)
+          const row = await rowNow(client, tables.proxies)(uid)
           if (row?.phase === 'Failed') throw new Error(`${uid} failed: ${JSON.stringify(row.problem)}`)
           if (row?.phase === phase) missing.delete(uid)
         }

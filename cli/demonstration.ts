@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { SendMessageCommand } from '@aws-sdk/client-sqs'
+import { rowNow } from '../lib/listing.ts'
 import type { Row } from '../lib/record.ts'
 import { hashSpec } from '../lib/spec.ts'
 import type { Up } from '../local/up.ts'
@@ -10,7 +11,7 @@ import { deletionEnded, follow, requestEnded } from './follow.ts'
 import { duration } from './format.ts'
 import { showProgress } from './progress.ts'
 import { requestBody } from './request-body.ts'
-import { listRows, readRow } from './rows.ts'
+import { listRows } from './rows.ts'
 import { Unmet } from './usage.ts'
 
 export type Stage = { up: Up; connection: Connection; context: Context; signal: AbortSignal }
@@ -56,7 +57,7 @@ export async function takeDown(stage: Stage): Promise<void> {
     const end = await showProgress('delete', screen(context), (onChange) =>
       follow({
         onChange,
-        read: () => readRow(connection.rows, table, uid),
+        read: () => rowNow(connection.rows, table)(uid),
         ended: deletionEnded,
         timeoutMs: TIMEOUT_MS,
         signal,
@@ -110,7 +111,7 @@ async function waitFor(
   const end = await showProgress('create', screen(context), (onChange) =>
     follow({
       onChange,
-      read: () => readRow(connection.rows, table, uid),
+      read: () => rowNow(connection.rows, table)(uid),
       ended: requestEnded({ generation, specHash }),
       timeoutMs: TIMEOUT_MS,
       signal,

@@ -1,32 +1,23 @@
-import { type DynamoDBDocumentClient, GetCommand, paginateQuery } from '@aws-sdk/lib-dynamodb'
+import { type DynamoDBDocumentClient, GetCommand } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
 import { itemsOf, projection } from '../lib/batch-get.ts'
 import { Claim } from '../lib/claims.ts'
-import { rowsInPhase } from '../lib/listing.ts'
+import { rowNow, rowsInPhase } from '../lib/listing.ts'
+import { pagesWhere } from '../lib/pages-where.ts'
 import { Phase, Row, readStored, UnreadableRow } from '../lib/record.ts'
 import { Standing } from '../lib/redrive.ts'
 
 export type Phases = readonly (typeof Phase.options)[number][]
 export const allPhases: Phases = Phase.options
 
-/** One proxy's row as it stands now; undefined when no event about it was ever judged. */
-export async function readRow(
-  client: DynamoDBDocumentClient,
-  table: string,
-  uid: string,
-): Promise<Row | undefined> {
-  const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
-  return Item?.phase === undefined ? undefined : readStored(Row, Item)
-}
-
-/** The same for one who shows something else as well; undefined also when it cannot be read. */
+/** A proxy's row for one who shows something else as well; undefined also when it cannot be read. */
 export async function readableRow(
   client: DynamoDBDocumentClient,
   table: string,
   uid: string,
 ): Promise<Row | undefined> {
   try {
-    return await readRow(client, table, uid)
+    return await rowNow(client, table)(uid)
   } catch (error) {
     if (error instanceof UnreadableRow) return undefined
     throw error
@@ -76,11 +67,14 @@ function standingOf(item: Record<string, unknown>): Standing | UnreadableRow {
 }
 
 /** A row with the lease that somebody may have on it. */
+export type LeasedRow = { row: Row; lease?: { until: number } }
+
+/** One as it stands now; undefined when no event about it was ever judged. */
 export async function readLeased(
   client: DynamoDBDocumentClient,
   table: string,
   uid: string,
-): Promise<{ row: Row; lease?: { until: number } } | undefined> {
+): Promise<LeasedRow | undefined> {
   const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
   if (Item?.phase === undefined) return undefined
   const { lease } = Leased.parse(Item)
@@ -95,16 +89,7 @@ export async function claimsOf(
   table: string,
   owner: string,
 ): Promise<Claim[]> {
-  const pages = paginateQuery(
-    { client },
-    {
-      TableName: table,
-      IndexName: 'byOwner',
-      KeyConditionExpression: '#owner = :owner',
-      ExpressionAttributeNames: { '#owner': 'owner' },
-      ExpressionAttributeValues: { ':owner': owner },
-    },
-  )
+  const pages = pagesWhere(client, { table, index: 'byOwner' }, ['owner', owner])
   const claims: Claim[] = []
   for await (const { Items = [] } of pages) claims.push(...Items.map((item) => Claim.parse(item)))
   return claims

@@ -1,7 +1,8 @@
-import { DeleteCommand, type DynamoDBDocumentClient, PutCommand, paginateQuery } from '@aws-sdk/lib-dynamodb'
+import { DeleteCommand, type DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb'
 import * as z from 'zod'
 import { conditional, type Item } from './conditional.ts'
 import type { Cluster } from './config.ts'
+import { type From, pagesWhere } from './pages-where.ts'
 import type { Place } from './record.ts'
 import { createSlots, type Slots } from './slots.ts'
 import { noteSuspects } from './suspects.ts'
@@ -92,27 +93,13 @@ export function createClaims(options: {
     )
   }
 
-  const inPartition = (partition: string) => query('partition', partition, { ConsistentRead: true })
-  const ofOwner = (owner: string) => query('owner', owner, { IndexName: 'byOwner' })
+  const inPartition = (partition: string) => claimsWhere({ table }, ['partition', partition])
+  const ofOwner = (owner: string) => claimsWhere({ table, index: 'byOwner' }, ['owner', owner])
 
-  async function query(
-    key: string,
-    value: string,
-    how: { ConsistentRead: true } | { IndexName: string },
-  ): Promise<Claim[]> {
-    const pages = paginateQuery(
-      { client },
-      {
-        ...how,
-        TableName: table,
-        KeyConditionExpression: '#key = :value',
-        ExpressionAttributeNames: { '#key': key },
-        ExpressionAttributeValues: { ':value': value },
-      },
-    )
+  async function claimsWhere(from: From, key: [string, string]): Promise<Claim[]> {
     const claims: Claim[] = []
     // Written by `take` and by lib/slots.ts alone, in the shape of a claim.
-    for await (const page of pages) claims.push(...((page.Items ?? []) as Claim[]))
+    for await (const { Items = [] } of pagesWhere(client, from, key)) claims.push(...(Items as Claim[]))
     return claims
   }
 

@@ -1,5 +1,6 @@
-import { type DynamoDBDocumentClient, GetCommand, paginateQuery, QueryCommand } from '@aws-sdk/lib-dynamodb'
+import { type DynamoDBDocumentClient, GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb'
 import { itemsOf } from './batch-get.ts'
+import { pagesWhere } from './pages-where.ts'
 import { type Phase, Row, readStored, UnreadableRow } from './record.ts'
 import { uidsInPhase } from './rows-in-phase.ts'
 
@@ -70,17 +71,7 @@ export const rowNow =
 export const claimedVmids =
   (client: DynamoDBDocumentClient, table: string) =>
   async (cluster: string): Promise<number[]> => {
-    const pages = paginateQuery(
-      { client },
-      {
-        TableName: table,
-        ConsistentRead: true,
-        KeyConditionExpression: '#partition = :partition',
-        ProjectionExpression: '#sort',
-        ExpressionAttributeNames: { '#partition': 'partition', '#sort': 'sort' },
-        ExpressionAttributeValues: { ':partition': `vmid#${cluster}` },
-      },
-    )
+    const pages = pagesWhere(client, { table }, ['partition', `vmid#${cluster}`], ['sort'])
     const vmids: number[] = []
     for await (const { Items: items = [] } of pages) vmids.push(...items.map(({ sort }) => Number(sort)))
     return vmids

@@ -1,5 +1,6 @@
-import { type DynamoDBDocumentClient, paginateQuery } from '@aws-sdk/lib-dynamodb'
+import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
 import type { Item } from './conditional.ts'
+import { pagesWhere } from './pages-where.ts'
 import type { Phase } from './record.ts'
 
 /**
@@ -11,16 +12,7 @@ export function pagesInPhase(
   table: string,
   phase: Phase,
 ): AsyncIterable<{ Items?: Item[] | undefined }> {
-  return paginateQuery(
-    { client },
-    {
-      TableName: table,
-      IndexName: 'byPhase',
-      KeyConditionExpression: '#phase = :phase',
-      ExpressionAttributeNames: { '#phase': 'phase' },
-      ExpressionAttributeValues: { ':phase': phase },
-    },
-  )
+  return pagesWhere(client, { table, index: 'byPhase' }, ['phase', phase])
 }
 
 /** Their uids alone. */

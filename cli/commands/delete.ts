@@ -1,13 +1,13 @@
 import { SendMessageCommand } from '@aws-sdk/client-sqs'
 import type { CommandModule } from 'yargs'
 import { ProxyDeletionRequested } from '../../functions/delete/event.ts'
+import { rowNow } from '../../lib/listing.ts'
 import { parseWith } from '../../lib/wanted.ts'
 import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
+import { findProxy } from '../find-proxy.ts'
 import { deletionEnded, follow } from '../follow.ts'
 import { showProgress } from '../progress.ts'
-import { readRow } from '../rows.ts'
-import { uidOf } from '../uid-of.ts'
 import { refused, Unmet, UsageError } from '../usage.ts'
 
 /** `egress delete`: wishes a proxy gone. */
@@ -42,7 +42,7 @@ export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
         const end = await showProgress('delete', { line: err, isTTY }, (onChange) =>
           follow({
             onChange,
-            read: () => readRow(connection.rows, table, uid),
+            read: () => rowNow(connection.rows, table)(uid),
             ended: deletionEnded,
             timeoutMs: args.timeout * 1000,
           }),
@@ -57,12 +57,13 @@ export const deleteCommand = ({ env, out, err, isTTY }: Context) =>
 
 /** What is deleted is said by its uid; a name would be taken for the uid of a proxy that may come one day. */
 async function refuseName(uid: string, connection: Connection): Promise<void> {
-  const meant = await uidOf(uid, connection).catch((error: unknown) => {
-    if (error instanceof Unmet) return uid
+  const meant = await findProxy(uid, connection).catch((error: unknown) => {
+    if (error instanceof Unmet) return undefined
     throw error
   })
-  if (meant !== uid)
-    throw new UsageError(
-      `there is no proxy with the uid ${uid}; the proxy of that name is ${meant}: egress delete ${meant}`,
-    )
+  if (!meant || meant.row.uid === uid) return
+  const other = meant.row.uid
+  throw new UsageError(
+    `there is no proxy with the uid ${uid}; the proxy of that name is ${other}: egress delete ${other}`,
+  )
 }

@@ -1,12 +1,12 @@
 import type { CommandModule } from 'yargs'
 import { escapeControls } from '../../lib/escape-controls.ts'
 import { isMeant } from '../../lib/letter.ts'
-import { connect, withConnection } from '../connection.ts'
+import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { describeLetter } from '../describe-letter.ts'
+import { findProxy } from '../find-proxy.ts'
 import { type Judged, openLetterDesk } from '../letter-desk.ts'
 import { readableRow } from '../rows.ts'
-import { uidOf } from '../uid-of.ts'
 import { Unmet, UsageError } from '../usage.ts'
 
 type Flags = { data: string; id: string; raw: boolean; json: boolean }
@@ -41,7 +41,7 @@ export const showLetterCommand = (context: Context) =>
         })
         const [first] = found
         if (!first) {
-          const uid = others.size === 0 ? args.id : await uidOf(args.id, connection).catch(asItIs(args.id))
+          const uid = others.size === 0 ? args.id : await uidMeant(args.id, connection)
           const hint = others.has(uid) ? `; of ${uid} there is: egress dlq show ${uid}` : ''
           throw new Unmet(`no dead letter is of ${args.id}${hint}`)
         }
@@ -84,8 +84,12 @@ export const showLetterCommand = (context: Context) =>
 
 const ids = (found: Judged[]) => found.map(({ letter }) => letter.messageId).join(', ')
 
-/** What is neither a uid nor the name of one proxy. */
-const asItIs = (id: string) => (error: unknown) => {
-  if (error instanceof Unmet || error instanceof UsageError) return id
-  throw error
+/** The uid of the proxy that a person means; what is neither a uid nor the name of one proxy, as it is. */
+async function uidMeant(id: string, connection: Connection): Promise<string> {
+  try {
+    return (await findProxy(id, connection)).row.uid
+  } catch (error) {
+    if (error instanceof Unmet || error instanceof UsageError) return id
+    throw error
+  }
 }

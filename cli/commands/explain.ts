@@ -5,10 +5,9 @@ import { lookClosely, nothingSeen } from '../close-look.ts'
 import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { describeExplained, type Explained } from '../describe-close-look.ts'
+import { findProxy } from '../find-proxy.ts'
 import { countQueue } from '../queue-counts.ts'
-import { claimsOf, readLeased } from '../rows.ts'
-import { uidOf } from '../uid-of.ts'
-import { Unmet } from '../usage.ts'
+import { claimsOf, type LeasedRow } from '../rows.ts'
 
 const DEFAULT_STALL_SECONDS = 900
 
@@ -28,8 +27,8 @@ export const explainCommand = ({ env, out }: Context) =>
     handler: async (args) => {
       const connection = connect(args, env)
       try {
-        const uid = await uidOf(args.id, connection)
-        const explained = await explain(uid, connection, Date.now())
+        const found = await findProxy(args.id, connection)
+        const explained = await explain(found, connection, Date.now())
         out(args.json ? json(explained) : describeExplained(explained, Date.now()))
       } finally {
         connection.close()
@@ -37,17 +36,14 @@ export const explainCommand = ({ env, out }: Context) =>
     },
   }) satisfies CommandModule<object, { data: string; id: string; json: boolean }>
 
-async function explain(uid: string, connection: Connection, now: number): Promise<Explained> {
+async function explain({ row, lease }: LeasedRow, connection: Connection, now: number): Promise<Explained> {
   const { rows: client, place, sqs } = connection
-  const read = await readLeased(client, place('table'), uid)
-  if (!read) throw new Unmet(`there is no proxy with the uid ${uid}`)
-  const { row, lease } = read
   const config = connection.config()
   const [look, claims, create, others] = await Promise.all([
     config
       ? lookClosely(row, config)
       : nothingSeen('the cluster: no configuration, --config or EGRESS_CONFIG names it'),
-    claimsOf(client, place('claimsTable'), uid),
+    claimsOf(client, place('claimsTable'), row.uid),
     countQueue(sqs, place('createQueueUrl')),
     countQueue(sqs, place('deleteQueueUrl')),
   ])

@@ -1,14 +1,13 @@
 import type { CommandModule } from 'yargs'
+import { rowNow } from '../../lib/listing.ts'
 import type { Row } from '../../lib/record.ts'
 import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { describeRow, stateText } from '../describe-row.ts'
+import { findProxy } from '../find-proxy.ts'
 import { follow } from '../follow.ts'
 import { instant } from '../format.ts'
-import { readRow } from '../rows.ts'
 import { untilSignal } from '../signals.ts'
-import { uidOf } from '../uid-of.ts'
-import { Unmet } from '../usage.ts'
 import { visible } from '../visible.ts'
 
 /** `egress get`: all that is known of one proxy. */
@@ -39,9 +38,7 @@ export const getCommand = ({ env, out }: Context) =>
     handler: async (args) => {
       const connection = connect(args, env)
       try {
-        const uid = await uidOf(args.id, connection)
-        const row = await readRow(connection.rows, connection.place('table'), uid)
-        if (!row) throw new Unmet(`there is no proxy with the uid ${uid}`)
+        const { row } = await findProxy(args.id, connection)
         const isShort = args.watch && args.json
         out(args.json ? JSON.stringify(row, null, isShort ? undefined : 2) : describeRow(row, Date.now()))
         if (args.watch)
@@ -58,7 +55,7 @@ async function watch(first: Row, connection: Connection, tell: (row: Row) => voi
   let told = changeKey(first)
   try {
     await follow({
-      read: () => readRow(connection.rows, connection.place('table'), first.uid),
+      read: () => rowNow(connection.rows, connection.place('table'))(first.uid),
       onChange(row) {
         if (changeKey(row) === told) return
         told = changeKey(row)

@@ -1,5 +1,6 @@
 import { SendMessageCommand } from '@aws-sdk/client-sqs'
 import type { CommandModule } from 'yargs'
+import { rowNow } from '../../lib/listing.ts'
 import { hashSpec } from '../../lib/spec.ts'
 import { connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
@@ -7,7 +8,6 @@ import { follow, requestEnded } from '../follow.ts'
 import { duration } from '../format.ts'
 import { showProgress } from '../progress.ts'
 import { type RequestFlags, requestBody } from '../request-body.ts'
-import { readRow } from '../rows.ts'
 import { Unmet } from '../usage.ts'
 
 const what = 'What to ask for:'
@@ -77,7 +77,7 @@ export const requestCommand = ({ env, out, err, isTTY }: Context) =>
         const end = await showProgress('create', { line: err, isTTY }, (onChange) =>
           follow({
             onChange,
-            read: () => readRow(connection.rows, table, uid),
+            read: () => rowNow(connection.rows, table)(uid),
             ended: requestEnded({ generation, specHash: hashSpec(name, spec) }),
             timeoutMs: args.timeout * 1000,
           }),

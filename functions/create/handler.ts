@@ -1,13 +1,11 @@
 import { createFunction } from '../../lib/aws.ts'
 import { connection } from '../../lib/connection.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
-import { keyOf } from './event.ts'
-import { judge } from './judge.ts'
-import { parse } from './parse.ts'
+import { definition } from './definition.ts'
 import { cycle } from './steps.ts'
 
 /** Behind the create queue: one record, one step of a proxy's way into life. */
-export const handler = createFunction({ side: 'create', parse, keyOf, judge }, process.env, (surroundings) =>
+export const handler = createFunction(definition, process.env, (surroundings) =>
   cycle(surroundings, (cluster) =>
     createProxmox({ ...connection(cluster, surroundings.secrets), onCall: surroundings.debug }),
   ),

@@ -1,12 +1,11 @@
 import { createFunction } from '../../lib/aws.ts'
 import { connection } from '../../lib/connection.ts'
 import { createProxmox } from '../../lib/proxmox/index.ts'
-import { keyOf, parse } from './event.ts'
-import { judge } from './judge.ts'
+import { definition } from './definition.ts'
 import { cycle } from './steps.ts'
 
 /** Behind the delete queue: one record, one step of a proxy's way out of the world. */
-export const handler = createFunction({ side: 'delete', parse, keyOf, judge }, process.env, (surroundings) =>
+export const handler = createFunction(definition, process.env, (surroundings) =>
   cycle(surroundings, (cluster) =>
     createProxmox({ ...connection(cluster, surroundings.secrets), onCall: surroundings.debug }),
   ),

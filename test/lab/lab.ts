@@ -1,15 +1,8 @@
 import { stringify } from 'yaml'
-import * as createEvent from '../../functions/create/event.ts'
-import { judge as judgeCreate } from '../../functions/create/judge.ts'
-import { parse as parseCreate } from '../../functions/create/parse.ts'
-import { cycle as createCycle } from '../../functions/create/steps.ts'
-import * as deleteEvent from '../../functions/delete/event.ts'
-import { judge as judgeDelete } from '../../functions/delete/judge.ts'
-import { cycle as deleteCycle } from '../../functions/delete/steps.ts'
 import { type Cluster, type Config, parseConfig } from '../../lib/config.ts'
 import { connection } from '../../lib/connection.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
-import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
+import { leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { Measurement } from '../../lib/metrics.ts'
 import type { Probe } from '../../lib/probe.ts'
 import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
@@ -28,6 +21,7 @@ import {
 } from '../../sim/index.ts'
 import type { MemoryParameters } from '../fakes/parameters.ts'
 import { createMemoryQueues, type MemoryQueues } from '../fakes/queues.ts'
+import { cyclesOf, workersOf } from '../fakes/workers.ts'
 import { inProcess } from './in-process.ts'
 import { onTables } from './on-tables.ts'
 
@@ -149,18 +143,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
         now,
         onCall: (entry) => void calls.push(entry),
       })
-    return {
-      create: assemble(
-        { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
-        createCycle(own, connect),
-        own,
-      ),
-      delete: assemble(
-        { side: 'delete', ...deleteEvent, judge: judgeDelete },
-        deleteCycle(own, connect),
-        own,
-      ),
-    }
+    return workersOf(own, cyclesOf(own, connect))
   }
 
   async function deliver(side: Side): Promise<boolean> {

@@ -1,10 +1,5 @@
-import { keyOf as keyOfRequest } from '../../functions/create/event.ts'
-import { judge as judgeRequest } from '../../functions/create/judge.ts'
-import { parse as parseRequest } from '../../functions/create/parse.ts'
-import * as deletion from '../../functions/delete/event.ts'
-import { judge as judgeDeletion } from '../../functions/delete/judge.ts'
 import type { OutcomeEvent } from '../../lib/events.ts'
-import { assemble, leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
+import { leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { LifeCycle, TaskState } from '../../lib/life-cycle.ts'
 import type { Measurement } from '../../lib/metrics.ts'
 import { done, type Outcome } from '../../lib/outcome.ts'
@@ -14,6 +9,7 @@ import { createMemoryClaims } from '../fakes/claims.ts'
 import { createMemoryLedger } from '../fakes/ledger.ts'
 import { createMemoryQueues, type MemoryQueues } from '../fakes/queues.ts'
 import { createMemoryUserData } from '../fakes/user-data.ts'
+import { workersOf } from '../fakes/workers.ts'
 import { aConfig } from './a-config.ts'
 import { NOW } from './a-row.ts'
 
@@ -145,18 +141,7 @@ export function openDesk(config: Record<string, unknown> = {}): Desk {
     },
     task: async (_, upid) => desk.script.task(upid),
   })
-  const workers = {
-    create: assemble(
-      { side: 'create', parse: parseRequest, keyOf: keyOfRequest, judge: judgeRequest },
-      cycle(CREATE_STEPS),
-      surroundings,
-    ),
-    delete: assemble(
-      { side: 'delete', ...deletion, judge: judgeDeletion },
-      cycle(DELETE_STEPS),
-      surroundings,
-    ),
-  }
+  const workers = workersOf(surroundings, { create: cycle(CREATE_STEPS), delete: cycle(DELETE_STEPS) })
   const invocation = { signal: new AbortController().signal, mutateUntilMs: Number.POSITIVE_INFINITY }
 
   const desk: Desk = {
