@@ -1,6 +1,8 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   DeleteParameterCommand,
+  GetParameterCommand,
   ParameterNotFound,
   PutParameterCommand,
   type SSMClient,
@@ -11,17 +13,63 @@ import { Unmet } from './usage.ts'
 
 /** Writes where lib/secrets.ts reads. The functions cannot: only a person has the rights. */
 export type TokenStore = {
-  /** @throws {Unmet} without a word of the value */
-  write(source: Source, value: string): Promise<void>
+  /**
+   * Writes it, and reads it back: `unread` says why that was not allowed, for who may write need not be one who may read.
+   * @throws {Unmet} without a word of the value, also when another one is read back
+   */
+  write(source: Source, value: string): Promise<{ unread?: string }>
   /** What is not there is no error. */
   remove(source: Source): Promise<void>
 }
 
-export function createTokenStore(ssm: () => SSMClient, kmsKey?: string): TokenStore {
+/** A read may come to where a write has not come yet. */
+const READS = 6
+const READ_AGAIN_MS = 500
+
+export function createTokenStore(
+  ssm: () => SSMClient,
+  kmsKey?: string,
+  wait: (ms: number) => Promise<unknown> = sleep,
+): TokenStore {
+  /** What the functions will read, and which version of it. Of one that is not there yet: nothing, version 0. */
+  async function stands(name: string): Promise<{ value?: string | undefined; version: number }> {
+    try {
+      const { Parameter: parameter } = await ssm().send(
+        new GetParameterCommand({ Name: name, WithDecryption: true }),
+      )
+      return { value: parameter?.Value, version: parameter?.Version ?? 0 }
+    } catch (error) {
+      if (error instanceof ParameterNotFound) return { version: 0 }
+      throw error
+    }
+  }
+
+  async function readBack(source: { ssm: string }, value: string, written: number): Promise<void> {
+    for (let read = 1; ; read += 1) {
+      const found = await stands(source.ssm)
+      if (found.version >= written && found.value === value) return
+      if (found.version > written)
+        throw new Unmet(
+          `${sourceName(source)} was stored, and written again by somebody else: it holds another value now`,
+        )
+      if (found.version === written)
+        throw new Unmet(`${sourceName(source)} was stored, and reads as another value: store it once more`)
+      if (read === READS)
+        throw new Unmet(`${sourceName(source)} was stored, and still reads as before: store it once more`)
+      await wait(READ_AGAIN_MS)
+    }
+  }
+
   return {
     async write(source, value) {
-      if ('file' in source) return said(source, () => writeAtomically(source.file, `${value}\n`))
-      await said(source, () =>
+      if ('file' in source) {
+        const text = `${value}\n`
+        await said(source, () => writeAtomically(source.file, text))
+        if (readFileSync(source.file, 'utf8') !== text)
+          throw new Unmet(`${sourceName(source)} was stored, and reads as another value: store it once more`)
+        return {}
+      }
+      const { Version: version = 1 } = await said(source, () =>
         ssm().send(
           new PutParameterCommand({
             Name: source.ssm,
@@ -32,6 +80,15 @@ export function createTokenStore(ssm: () => SSMClient, kmsKey?: string): TokenSt
           }),
         ),
       )
+      try {
+        await readBack(source, value, version)
+        return {}
+      } catch (cause) {
+        if (cause instanceof Unmet) throw cause
+        const why = nameOf(cause)
+        if (why === 'AccessDeniedException') return { unread: `not read back (${why}): ssm:GetParameter?` }
+        throw new Unmet(`${sourceName(source)} was stored, and could not be read back (${why})`)
+      }
     },
     async remove(source) {
       if ('file' in source) return said(source, () => rmSync(source.file, { force: true }))
@@ -49,9 +106,9 @@ export function createTokenStore(ssm: () => SSMClient, kmsKey?: string): TokenSt
 export const sourceName = (source: Source) => ('file' in source ? source.file : `parameter ${source.ssm}`)
 
 /** An answer of AWS may quote what it refuses, so only its name goes on. */
-async function said(source: Source, act: () => unknown): Promise<void> {
+async function said<T>(source: Source, act: () => T | Promise<T>): Promise<T> {
   try {
-    await act()
+    return await act()
   } catch (cause) {
     const why = nameOf(cause)
     throw new Unmet(`${sourceName(source)} could not be written (${why}): nothing was changed there`)

@@ -58,7 +58,10 @@ export function rotationPorts(
   return {
     store: {
       read: (index) => place.secrets.read(sources[index], { fresh: true }),
-      write: (index, value) => place.store.write(sources[index], value),
+      async write(index, value) {
+        const { unread } = await place.store.write(sources[index], value)
+        if (unread) outside.err(unread)
+      },
       removeSecond: () => place.store.remove(second),
     },
     as: place.as,

@@ -40,7 +40,8 @@ export const setTokenCommand = ({ env, out, err }: Context) =>
       const token = parseToken(await readSecret(process.stdin, `token of ${place.name}`, process.stderr))
       if (!token) throw new UsageError(`standard input holds no token: ${WANTED_TOKEN}`)
       if (args.verify) err(await verified(token.id, place.cluster, place.as(token.value)))
-      await place.store.write(source, token.value)
+      const { unread } = await place.store.write(source, token.value)
+      if (unread) err(unread)
       out(`stored ${token.id} in ${sourceName(source)}`)
     },
   }) satisfies CommandModule<object, Args>

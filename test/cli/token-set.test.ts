@@ -74,6 +74,64 @@ describe('the store on AWS', () => {
     expect(ssm.kept.get('/t')).toMatchObject({ value: TOKEN, type: 'SecureString', version: 2 })
   })
 
+  it('reads back what it wrote, and waits for a read that comes late', async () => {
+    const waits: number[] = []
+    const store = createTokenStore(
+      () => client,
+      undefined,
+      async (ms) => waits.push(ms),
+    )
+    ssm.readLate(3)
+    expect(await store.write({ ssm: '/t' }, TOKEN)).toEqual({})
+    expect(waits).toEqual([500, 500, 500])
+    ssm.readLate(1)
+    expect(await store.write({ ssm: '/new' }, TOKEN)).toEqual({})
+    expect(ssm.asked.filter((one) => one === 'GetParameter')).toHaveLength(6)
+  })
+
+  it.each([
+    ['still reads as before', () => ssm.readLate(99)],
+    [
+      'could not be read back (InternalServerError)',
+      () => ssm.refuseWith('InternalServerError', 'GetParameter'),
+    ],
+    [
+      'reads as another value',
+      () => ssm.afterWrite(() => Object.assign(ssm.kept.get('/t') ?? {}, { value: `${TOKEN}x` })),
+    ],
+    [
+      'was stored, and written again by somebody else',
+      () => ssm.afterWrite(() => Object.assign(ssm.kept.get('/t') ?? {}, { value: 'other', version: 9 })),
+    ],
+  ])('does not call stored what %s, and says nothing of the value', async (words, happening) => {
+    happening()
+    const impatient = new SSMClient({
+      endpoint: ssm.url,
+      region: 'x',
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+      maxAttempts: 1,
+    })
+    const store = createTokenStore(
+      () => impatient,
+      undefined,
+      async () => {},
+    )
+    const error: Error = await store.write({ ssm: '/t' }, TOKEN).then(
+      () => new Error('it was called stored'),
+      (thrown) => thrown,
+    )
+    expect(error.message).toContain(words)
+    expect(`${error.stack} ${String(error.cause)}`).not.toContain(SECRET)
+  })
+
+  it('says that it was not read back to whom AWS lets write alone', async () => {
+    ssm.refuseWith('AccessDeniedException', 'GetParameter')
+    expect(await createTokenStore(() => client).write({ ssm: '/t' }, TOKEN)).toEqual({
+      unread: 'not read back (AccessDeniedException): ssm:GetParameter?',
+    })
+    expect(ssm.kept.get('/t')).toMatchObject({ value: TOKEN })
+  })
+
   it('removes one, and one that is gone already', async () => {
     const store = createTokenStore(() => client)
     await store.remove({ ssm: '/t' })

@@ -106,6 +106,16 @@ describe('egress token set --stage', () => {
     })
   })
 
+  it('says when AWS lets it write and not read: the token is stored, and nobody has looked', async () => {
+    ssm.refuseWith('AccessDeniedException', 'GetParameter')
+    expect(await set(token, '--no-verify')).toEqual({
+      code: 0,
+      out: `stored egress@pve!ctl in parameter ${FIRST}\n`,
+      err: 'not read back (AccessDeniedException): ssm:GetParameter?\n',
+    })
+    expect(ssm.kept.get(FIRST)).toMatchObject({ value: token })
+  })
+
   it('looks for the configuration of the stage where its files are', async () => {
     const { code, err } = await run(['set', '--cluster', 'lab', '--stage', 'dev'], token)
     expect(code).toBe(2)

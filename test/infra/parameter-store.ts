@@ -28,29 +28,36 @@ export async function serveParameters(given: ReadonlyMap<string, string> = new M
   )
   /** Names of operations, in the order they came. */
   const asked: string[] = []
-  /** Answered instead of what would be done. */
-  let refusal: string | undefined
+  /** Answered instead of what would be done, to all or to one operation. */
+  let refusal: { code: string; operation: string | undefined } | undefined
+  /** How many reads to come are of a place that the last write has not come to. */
+  let lateReads = 0
+  const before = new Map<string, Kept | undefined>()
+  let afterWrite: (() => void) | undefined
 
   const operations: Record<string, (input: Input) => Answer> = {
     GetParameter({ Name = '', WithDecryption = false }) {
-      const parameter = kept.get(Name)
+      const parameter = lateReads > 0 ? before.get(Name) : kept.get(Name)
+      lateReads = Math.max(0, lateReads - 1)
       if (!parameter) return error('ParameterNotFound')
       const { value, type, version } = parameter
       const shown = type === 'SecureString' && !WithDecryption ? 'AQICAHsealed' : value
       return { body: { Parameter: { Name, Type: type, Value: shown, Version: version } } }
     },
     PutParameter({ Name = '', Value = '', Type, Overwrite = false, KeyId }) {
-      const before = kept.get(Name)
-      if (before && !Overwrite) return error('ParameterAlreadyExists', 'The parameter already exists.')
-      if (!before && Type === undefined)
+      const old = kept.get(Name)
+      if (old && !Overwrite) return error('ParameterAlreadyExists', 'The parameter already exists.')
+      if (!old && Type === undefined)
         return error('ValidationException', 'A parameter type is required when you create a parameter.')
       if (!/^\/?[\w.-]+(\/[\w.-]+)*$/.test(Name)) return error('ValidationException', `Invalid name: ${Name}`)
       // As AWS does, it quotes what it refuses.
       if (Value === '' || Value.length > 4096)
         return error('ValidationException', `1 validation error detected: Value '${Value}' at 'value'`)
-      const version = (before?.version ?? 0) + 1
-      const type = Type ?? before?.type ?? 'String'
+      const version = (old?.version ?? 0) + 1
+      const type = Type ?? old?.type ?? 'String'
+      before.set(Name, old)
       kept.set(Name, { value: Value, type, keyId: KeyId ?? 'alias/aws/ssm', version })
+      afterWrite?.()
       return { body: { Version: version, Tier: 'Standard' } }
     },
     DeleteParameter: ({ Name = '' }) => (kept.delete(Name) ? { body: {} } : error('ParameterNotFound')),
@@ -65,8 +72,8 @@ export async function serveParameters(given: ReadonlyMap<string, string> = new M
     const signed = /^AWS4-HMAC-SHA256 /.test(request.headers.authorization ?? '')
     const { status = 200, body } = !signed
       ? error('MissingAuthenticationToken')
-      : refusal
-        ? error(refusal, `not with ${input.Value}`)
+      : refusal && (refusal.operation ?? operation) === operation
+        ? error(refusal.code, `not with ${input.Value}`)
         : (operations[operation]?.(input) ?? error('UnknownOperationException'))
     response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' }).end(JSON.stringify(body))
   })
@@ -77,8 +84,16 @@ export async function serveParameters(given: ReadonlyMap<string, string> = new M
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     kept,
     asked,
-    refuseWith: (code: string | undefined) => {
-      refusal = code
+    refuseWith: (code: string | undefined, operation?: string) => {
+      refusal = code === undefined ? undefined : { code, operation }
+    },
+    /** The next reads find what stood there before the last write. */
+    readLate: (times: number) => {
+      lateReads = times
+    },
+    /** Done right after each write, as somebody else would. */
+    afterWrite: (act: () => void) => {
+      afterWrite = act
     },
     close: async () => {
       server.closeAllConnections()
