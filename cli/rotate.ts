@@ -30,6 +30,12 @@ export type RotationPorts = {
 const MARGIN_MS = 5_000
 
 /**
+ * So long after the new token was put first, no function begins a call with the old one: a warm one believes what it read
+ * for as long as lib/secrets.ts says.
+ */
+export const FORGOTTEN_AFTER_MS = CACHE_MS + MARGIN_MS
+
+/**
  * Replaces a cluster's token: makes a successor with the same grants, stores it second, proves it, puts it first, waits
  * until no function remembers the old order, and removes the old one. Repeatable from wherever it stopped.
  * @throws {Unmet} where it stopped, with the lines to type printed
@@ -153,8 +159,8 @@ export async function rotate(ports: RotationPorts, old?: string): Promise<void> 
         `stopped before ${old} is removed: the cluster refuses ${now.id}, which is stored first`,
       )
     if (await isThere(old, oldValue)) {
-      ports.err(`waiting ${(CACHE_MS + MARGIN_MS) / 1000} s, until no function remembers ${old} as the first`)
-      await ports.sleep(CACHE_MS + MARGIN_MS)
+      ports.err(`waiting ${FORGOTTEN_AFTER_MS / 1000} s, until no function remembers ${old} as the first`)
+      await ports.sleep(FORGOTTEN_AFTER_MS)
       const byHand = () => stop(`stopped before ${old} is removed from the cluster`, removeLines(old, typing))
       if (!admin) return byHand()
       // A removal that was not answered may have been carried out meanwhile.

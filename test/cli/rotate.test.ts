@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type RotationPorts, rotate } from '../../cli/rotate.ts'
+import { FORGOTTEN_AFTER_MS, type RotationPorts, rotate } from '../../cli/rotate.ts'
 import { Unmet } from '../../cli/usage.ts'
 import { parseConfig } from '../../lib/config.ts'
-import { createAdministration } from '../../lib/proxmox/index.ts'
+import { connection } from '../../lib/connection.ts'
+import { createAdministration, type Exchange } from '../../lib/proxmox/index.ts'
+import { CACHE_MS, createSecrets } from '../../lib/secrets.ts'
 import { createSim, createVirtualClock, defaultWorld } from '../../sim/index.ts'
+import { createMemoryParameters } from '../fakes/parameters.ts'
 import { inProcess } from '../lab/in-process.ts'
 import { seededRandom } from '../sim/harness.ts'
 import { tokenConfig } from './a-token-config.ts'
@@ -130,6 +134,62 @@ describe('with credentials that may', () => {
     const begun = rotation.clock.now()
     await rotation.run()
     expect(rotation.clock.now() - begun).toBeGreaterThanOrEqual(60_000)
+  })
+
+  // Thirteen processes, each with a memory of its own that is five seconds older than the next one's, so that all ages are there.
+  it.each([
+    ['none is refused, for it waits until the last of them has forgotten', 0, false],
+    ['some would be, if it waited a quarter of a minute less', 15_000, true],
+  ])('while functions are warm and call every five seconds, %s', async (_, less, isRefused) => {
+    rotation = open()
+    const { clock, sim, kept, ports, world } = rotation
+    const parameters = createMemoryParameters()
+    const store = () => {
+      for (const [index, value] of kept.entries())
+        if (value === undefined) parameters.kept.delete(String(index))
+        else parameters.kept.set(String(index), value)
+      return parameters.client
+    }
+    const cluster = { ...ports.typing.cluster, token: [{ ssm: '0' }, { ssm: '1' }] }
+    let refused = 0
+    let answered = 0
+    const exchange: Exchange = async (endpoint, request) => {
+      const answer = await inProcess(sim)(endpoint, request)
+      if (answer.status === 401) refused += 1
+      else answered += 1
+      return answer
+    }
+    let isOver = false
+    const warm = async (begins: number) => {
+      const secrets = createSecrets({ ssm: store, parameters: { ssm: true }, now: () => clock.now() })
+      const { token } = connection(cluster, secrets)
+      await clock.sleep(begins)
+      while (!isOver) {
+        const endpoints = world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name }))
+        const client = createAdministration(
+          { endpoints, token, exchange, now: () => clock.now() },
+          { signal: new AbortController().signal },
+        )
+        await client.version()
+        await client.close()
+        await clock.sleep(5_000)
+      }
+    }
+    const processes = Array.from({ length: 13 }, (__, index) => warm(index * 5_000))
+    await clock.until(clock.sleep(65_000))
+    await clock.until(rotate({ ...ports, sleep: (ms) => clock.sleep(ms - less) }))
+    await clock.until(clock.sleep(10_000))
+    isOver = true
+    await clock.until(Promise.all(processes))
+    expect(answered).toBeGreaterThan(13 * 15)
+    // Refused, a function tries the second at once: nobody fails, each refusal takes Proxmox three seconds.
+    expect(refused > 0).toBe(isRefused)
+  })
+
+  it('the page for operators says how long that is', () => {
+    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+    expect(page).toContain(`a warm function believes what it read for up to ${CACHE_MS / 1000} s`)
+    expect(page).toContain(`waits ${FORGOTTEN_AFTER_MS / 1000} s, removes the old one`)
   })
 
   it('it is replaced again and again, in turn', async () => {
