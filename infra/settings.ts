@@ -49,6 +49,13 @@ type Vpn = {
   peerAddress: string
   dynamodbPrefixListId: string
   logsEndpoint: string
+  /** Of the two subnets. */
+  zones: (string | object)[]
+  tunnels: string
+  /** Those of its alarms that are made, as the list of the dashboard goes on. */
+  alarms: string
+  /** As EC2 calls it; `none` for no flow log. */
+  flowLogs: 'REJECT' | 'ALL' | 'none'
   /** What the functions may open connections to, besides AWS. */
   egress: Rule[]
   routes: Record<string, object>
@@ -76,7 +83,7 @@ export function settings(from: {
   if (complaints.length > 0) throw new ConfigError(configFile, complaints)
   refuseEndlessRetries(config)
   const { region, protect, logRetentionDays, alarmEmail = '', concurrency, network, secretsKeyArn } = stage
-  const existing = 'existing' in network ? network.existing : undefined
+  const { existing } = network
   return {
     ...queueSettings(config.timings.functionTimeoutSeconds),
     concurrency,
@@ -94,7 +101,7 @@ export function settings(from: {
     network: existing ? 'existing' : 'vpn',
     subnetIds: existing?.subnetIds ?? [{ Ref: 'PrivateSubnetA' }, { Ref: 'PrivateSubnetB' }],
     securityGroupIds: existing?.securityGroupIds ?? [{ Ref: 'FunctionSecurityGroup' }],
-    vpn: 'vpn' in network ? vpn(network.vpn, config) : NO_VPN,
+    vpn: network.vpn ? vpn(network.vpn, config) : NO_VPN,
   }
 }
 
@@ -116,6 +123,10 @@ const NO_VPN: Vpn = {
   peerAddress: '',
   dynamodbPrefixListId: '',
   logsEndpoint: '',
+  zones: [],
+  tunnels: '',
+  alarms: '',
+  flowLogs: 'none',
   egress: [],
   routes: {},
 }
@@ -199,7 +210,7 @@ function isOutside(folder: string, path: string): boolean {
 
 /** The functions probe each proxy from the VPC: a proxy that does not admit it is never found ready. */
 function notAdmitted({ verify, defaults }: Config, { network }: Stage): Complaint[] {
-  if (!('vpn' in network) || verify.probe !== 'http') return []
+  if (!network.vpn || verify.probe !== 'http') return []
   const [address, bits] = ipaddr.IPv4.parseCIDR(network.vpn.vpcCidr)
   const admits = (range: string) => {
     const [base, width] = ipaddr.parseCIDR(range)
@@ -215,8 +226,10 @@ function notAdmitted({ verify, defaults }: Config, { network }: Stage): Complain
   ]
 }
 
-function vpn(network: Extract<Stage['network'], { vpn: object }>['vpn'], config: Config): Vpn {
-  const { vpcCidr, peerAddress, clusterCidrs, dynamodbPrefixListId, logsEndpoint } = network
+function vpn(network: NonNullable<Stage['network']['vpn']>, config: Config): Vpn {
+  const { vpcCidr, peerAddress, clusterCidrs, dynamodbPrefixListId, logsEndpoint, tunnels, flowLogs } =
+    network
+  const firstTwo = [0, 1].map((index) => ({ 'Fn::Select': [index, { 'Fn::GetAZs': '' }] }))
   const { port } = config.defaults.proxy
   const { from, to } = network.proxyPorts ?? { from: port, to: port }
   const rule = (CidrIp: string, FromPort: number, ToPort: number, Description: string): Rule => ({
@@ -231,6 +244,12 @@ function vpn(network: Extract<Stage['network'], { vpn: object }>['vpn'], config:
     peerAddress,
     dynamodbPrefixListId,
     logsEndpoint: String(logsEndpoint),
+    zones: network.zones ?? firstTwo,
+    tunnels: String(tunnels),
+    alarms: ['VpnDown', ...(tunnels === 2 ? ['VpnTunnelDown'] : [])]
+      .map((alarm) => `, "\${${alarm}.Arn}"`)
+      .join(''),
+    flowLogs: TRAFFIC[flowLogs],
     egress: clusterCidrs.flatMap((cidr) => [
       ...apiPorts(config).map((api) => rule(cidr, api, api, 'Proxmox API')),
       rule(cidr, from, to, 'probe of a proxy'),
@@ -246,6 +265,8 @@ function vpn(network: Extract<Stage['network'], { vpn: object }>['vpn'], config:
     ),
   }
 }
+
+const TRAFFIC = { rejected: 'REJECT', all: 'ALL', none: 'none' } as const
 
 const apiPorts = ({ clusters }: Config): number[] => [
   ...new Set(

@@ -34,6 +34,19 @@ const Vpn = z.strictObject({
     .optional(),
   /** DynamoDB's addresses in the region. `aws ec2 describe-managed-prefix-lists` names them. */
   dynamodbPrefixListId: id('pl'),
+  /**
+   * Where the two subnets are. AWS lists its zones in an order that may change, and a subnet that moves is made anew; nor
+   * does every zone have everything.
+   */
+  zones: z
+    .array(z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d[a-z]$/, wanted('a zone such as eu-central-1a')))
+    .length(2, wanted('two zones'))
+    .refine(([one, other]) => one !== other, wanted('two different zones'))
+    .optional(),
+  /** How many of the connection's two tunnels the device keeps up: of two, an alarm tells when one is down. */
+  tunnels: z.union([z.literal(1), z.literal(2)], wanted('1 or 2')).default(2),
+  /** What of the traffic is noted: what the security groups refused, all of it, or none. */
+  flowLogs: z.enum(['rejected', 'all', 'none'], wanted('rejected, all or none')).default('rejected'),
   /** Lambda delivers what functions print by itself, so this endpoint is for whoever wants to call CloudWatch Logs from the VPC. */
   logsEndpoint: z.boolean().default(true),
 })
@@ -102,10 +115,13 @@ export const Stage = z.strictObject({
   /** Told of every alarm and every failed proxy. AWS asks it for a confirmation first. */
   alarmEmail: z.email(wanted('an e-mail address')).optional(),
   tracing: Tracing.optional(),
-  network: z.union(
-    [z.strictObject({ existing: Existing }), z.strictObject({ vpn: Vpn })],
-    wanted('{ existing: … } or { vpn: … }, see infra/stages/example.yml'),
-  ),
+  // Not a union, of which nothing would be said but that none of its two fits.
+  network: z
+    .strictObject({ existing: Existing.optional(), vpn: Vpn.optional() })
+    .refine(
+      ({ existing, vpn }) => (existing === undefined) !== (vpn === undefined),
+      wanted('{ existing: … } or { vpn: … }, see infra/stages/example.yml'),
+    ),
 })
 export type Stage = z.infer<typeof Stage>
 

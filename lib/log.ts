@@ -7,13 +7,16 @@ const ids = new AsyncLocalStorage<Record<string, unknown>>()
 export const withIds = <T>(bindings: Record<string, unknown>, work: () => T): T =>
   ids.run({ ...ids.getStore(), ...bindings }, work)
 
-/** JSON lines on standard output. What could hold a secret never reaches it: see the redacted paths. */
+/**
+ * JSON lines on standard output, with `level` and `timestamp` as Lambda reads them. What could hold a secret never reaches
+ * it: see the redacted paths. Source: AWS Lambda, "Log-level filtering".
+ */
 export function createLogger(level: string): Logger {
   return pino({
     level,
     base: null,
     messageKey: 'message',
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: () => `,"timestamp":"${new Date().toISOString()}"`,
     formatters: { level: (label) => ({ level: label }) },
     mixin: () => ({ ...ids.getStore() }),
     redact: ['*.authorization', '*.Authorization', '*.password', '*.token', '*.userData', 'userData', 'body'],

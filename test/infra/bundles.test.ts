@@ -64,6 +64,7 @@ beforeAll(async () => {
     region: REGION,
     protect: true,
     concurrency: { create: 2, delete: 2 },
+    logRetentionDays: 7,
     secretsKeyArn: `arn:aws:kms:${REGION}:${ACCOUNT}:key/1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c6d`,
     network: { existing: { subnetIds: ['subnet-0a1b2c3d'], securityGroupIds: ['sg-0a1b2c3d'] } },
     tracing: { layers: [LAYER], environment: { OTEL_SERVICE_NAME: 'egress' } },
@@ -72,7 +73,12 @@ beforeAll(async () => {
   opened.push(() => packaged.remove())
   const config = join(folder, 'lab.yml')
   writeFileSync(config, String(document))
-  given = { stage: STAGE, config: loadConfig(config), concurrency: { create: 2, delete: 2 } }
+  given = {
+    stage: STAGE,
+    config: loadConfig(config),
+    concurrency: { create: 2, delete: 2 },
+    logRetentionDays: 7,
+  }
 
   const { functionTimeoutSeconds } = given.config.timings
   emulators = await startEmulators({ folder, ports, functionTimeoutSeconds })
@@ -398,6 +404,31 @@ describe('packaged bundles', () => {
     const grants = granted(packaged.template, `${capital(room)}Role`, given)
     expect([...seen].filter((one) => !grants.has(one))).toEqual([])
     expect(seen).toContain(call)
+  })
+
+  it('let tombstones and reports be forgotten one day, and neither a row that lives nor a claim', () => {
+    const forgotten = [...sources, 'gc', 'check'].flatMap(seenBy).flatMap(({ forgets }) => forgets ?? [])
+    expect(new Set(forgotten)).toEqual(new Set(['Deleted', 'gc-report', 'check-report']))
+  })
+
+  // With LogFormat JSON, Lambda hands on a line that is a JSON object as it is, and wraps what is none. It takes `level` and
+  // `timestamp` from the line; metrics have a time of their own. Source: AWS Lambda, "Log-level filtering".
+  it('print lines that Lambda hands on as they are, with the level and the time that it looks for', () => {
+    const lines = Object.values(functions).flatMap(({ deployed }) => deployed.lines)
+    const ours = lines
+      .map((line) => JSON.parse(line))
+      .filter((line) => !('span' in line || 'flushed' in line))
+    const metrics = ours.filter((line) => '_aws' in line)
+    const said = ours.filter((line) => !('_aws' in line))
+    expect(said.length).toBeGreaterThan(10)
+    for (const line of said) {
+      expect(line.level).toMatch(/^(trace|debug|info|warn|error|fatal)$/)
+      expect(new Date(line.timestamp).toISOString()).toBe(line.timestamp)
+    }
+    for (const { _aws, level } of metrics) {
+      expect(level).toBeUndefined()
+      expect(Date.now() - _aws.Timestamp).toBeLessThan(600_000)
+    }
   })
 
   it('never said a secret', () => {

@@ -180,6 +180,12 @@ export const faults: Fault[] = [
     says: 'servicesSendForOurResourcesOnly: CreateQueue: somebody may send',
   },
 
+  {
+    title: 'a queue that holds every message back',
+    plant: change('CreateQueue', { DelaySeconds: 900 }),
+    says: 'queuesDeliverAtOnceAndAreAskedPatiently: CreateQueue holds every message back for 900 s',
+  },
+
   // functions and what feeds them
   {
     title: 'a handler that is not there',
@@ -262,12 +268,70 @@ export const faults: Fault[] = [
   {
     title: 'logs that are kept for ever',
     plant: drop('CreateLogGroup', 'RetentionInDays'),
-    says: 'logsAreKeptForAWhileOnly: CreateLogGroup keeps everything for ever',
+    says: 'logsAreKeptAsLongAsTheStageSays: CreateLogGroup keeps everything for ever',
   },
   {
     title: 'a function without a log group',
     plant: remove('CreateLogGroup'),
-    says: 'logsAreKeptForAWhileOnly: CreateLambdaFunction has no log group',
+    says: 'logsAreKeptAsLongAsTheStageSays: CreateLambdaFunction has no log group',
+  },
+  {
+    title: 'logs that are kept longer than the stage says',
+    plant: change('FlowLogGroup', { RetentionInDays: 3653 }),
+    says: 'logsAreKeptAsLongAsTheStageSays: FlowLogGroup keeps everything for 3653',
+  },
+  {
+    title: 'logs in plain text',
+    plant: drop('GcLambdaFunction', 'LoggingConfig'),
+    says: 'linesOfTheLogAreHandedOn: GcLambdaFunction logs Text, not JSON',
+  },
+  {
+    title: 'a filter of the log that swallows metrics',
+    plant: (resources) => {
+      properties(resources, 'CreateLambdaFunction').LoggingConfig.ApplicationLogLevel = 'WARN'
+    },
+    says: 'linesOfTheLogAreHandedOn: CreateLambdaFunction keeps back lines below WARN',
+  },
+  {
+    title: 'a variable that leads to the other queue',
+    plant: (resources) => {
+      properties(resources, 'GcLambdaFunction').Environment.Variables.EGRESS_CREATE_QUEUE_URL = {
+        Ref: 'DeleteQueue',
+      }
+    },
+    says: 'environmentsLeadWhereTheirNamesSay: GcLambdaFunction: EGRESS_CREATE_QUEUE_URL leads to DeleteQueue',
+  },
+  {
+    title: 'queues that feed each other’s function',
+    plant: (resources) => {
+      const create = properties(resources, MAPPING)
+      const other = properties(resources, 'DeleteEventSourceMappingSQSDeleteQueue')
+      const { FunctionName } = create
+      create.FunctionName = other.FunctionName
+      other.FunctionName = FunctionName
+    },
+    says: `queuesFeedTheFunctionOfTheirName: ${MAPPING} feeds delete with egress-example-create`,
+  },
+  {
+    title: 'a function that its reservation switches off',
+    plant: change('CreateLambdaFunction', { ReservedConcurrentExecutions: 0 }),
+    says: 'reservationsLeaveRoomForTheQueue: CreateLambdaFunction reserves 0 executions',
+  },
+  {
+    title: 'a function without room',
+    plant: change('CheckLambdaFunction', { MemorySize: 128 }),
+    says: 'functionsHaveRoomToRun: CheckLambdaFunction has 128 MiB',
+  },
+  {
+    title: 'a function that anyone may call by its address',
+    plant: (resources) => {
+      const Properties = {
+        AuthType: 'NONE',
+        TargetFunctionArn: { 'Fn::GetAtt': ['GcLambdaFunction', 'Arn'] },
+      }
+      resources.GcUrl = { Type: 'AWS::Lambda::Url', Properties }
+    },
+    says: 'nobodyElseStartsAFunction: GcUrl: a AWS::Lambda::Url lets others in',
   },
 
   // tables
@@ -307,6 +371,21 @@ export const faults: Fault[] = [
     says: 'tablesOutliveTheStack: ClaimsTable can be deleted',
   },
 
+  {
+    title: 'a table that can be restored to yesterday only',
+    plant: (resources) => {
+      properties(resources, 'ProxiesTable').PointInTimeRecoverySpecification.RecoveryPeriodInDays = 1
+    },
+    says: 'tablesCanBeRestoredFarBack: ProxiesTable can be restored for some days only',
+  },
+  {
+    title: 'claims that expire',
+    plant: (resources) => {
+      properties(resources, 'ClaimsTable').TimeToLiveSpecification.AttributeName = 'until'
+    },
+    says: 'claimsNeverExpire: ClaimsTable lets claims expire by until: agent#lab#pve1',
+  },
+
   // topics and the event bus
   {
     title: 'outcomes in plain text',
@@ -343,7 +422,72 @@ export const faults: Fault[] = [
     says: 'theEventBusLeadsToTheQueues: no rule brings ProxyDeletionRequested to DeleteQueue',
   },
 
+  {
+    title: 'an event bus that is listened to under another name',
+    plant: (resources) => {
+      properties(resources, 'ProxyRequestedRule').EventPattern.source = ['egress.request']
+    },
+    says: 'theEventBusLeadsToTheQueues: ProxyRequestedRule listens to egress.request',
+  },
+  {
+    title: 'a queue that lets the rule of the other queue send',
+    plant: (resources) => {
+      const [, bus] = properties(resources, 'CreateQueuePolicy').PolicyDocument.Statement
+      bus.Condition.ArnEquals['aws:SourceArn'] = { 'Fn::GetAtt': ['ProxyDeletionRequestedRule', 'Arn'] }
+    },
+    says: 'theEventBusLeadsToTheQueues: CreateQueue does not let ProxyRequestedRule send',
+  },
+  {
+    title: 'a standing subscriber that hears of some events',
+    plant: change('EventsSubscription', { FilterPolicy: { eventType: ['ProxyReady'] } }),
+    says: 'theStandingSubscriberHearsEverything: EventsQueue hears of some events only',
+  },
+  {
+    title: 'a standing subscriber that the topic cannot reach',
+    plant: (resources) => properties(resources, 'EventsQueuePolicy').PolicyDocument.Statement.pop(),
+    says: 'theStandingSubscriberHearsEverything: EventsQueue does not let OutcomeTopic send',
+  },
+  {
+    title: 'alarms to a topic that nobody listens to',
+    plant: (_, template) => {
+      const { HasAlarmEmail } = template.Conditions ?? {}
+      // As without its `!Not`.
+      Object.assign(template.Conditions ?? {}, { HasAlarmEmail: { 'Fn::Not': [HasAlarmEmail] } })
+    },
+    says: 'whomTheStageNamesIsTold: operators@example.net is told nothing of AlarmTopic',
+  },
+
   // alarms
+  {
+    title: 'an alarm for a day of errors',
+    plant: change('CreateErrors', { Period: 86_400 }),
+    says: 'alarmsGoOffForTheirTroubleAlone: CreateErrors does not go off within 10 minutes',
+  },
+  {
+    title: 'an alarm on the average, in which one error is lost',
+    plant: change('GcErrors', { Statistic: 'Average', Threshold: 0.5 }),
+    says: 'alarmsGoOffForTheirTroubleAlone: GcErrors does not go off within 10 minutes',
+  },
+  {
+    title: 'an alarm the wrong way round',
+    plant: change('DeleteQueueStands', { ComparisonOperator: 'LessThanThreshold' }),
+    says: 'alarmsGoOffForTheirTroubleAlone: DeleteQueueStands goes off for nothing',
+  },
+  {
+    title: 'an alarm in words that CloudWatch does not know',
+    plant: change('Orphans', { TreatMissingData: 'notbreaching' }),
+    says: 'alarmsGoOffForTheirTroubleAlone: Orphans: Error: CloudWatch knows no notbreaching',
+  },
+  {
+    title: 'an alarm for each maintenance of a tunnel',
+    plant: change('VpnTunnelDown', { EvaluationPeriods: 1 }),
+    says: 'alarmsGoOffForTheirTroubleAlone: VpnTunnelDown goes off for nothing',
+  },
+  {
+    title: 'dead letters that are noticed by the hundred',
+    plant: change('CreateDeadLettersArrived', { Threshold: 100 }),
+    says: 'everyLetterThatArrivesCounts: CreateDeadLettersArrived does not go off for every letter',
+  },
   {
     title: 'an alarm on a metric that does not exist',
     plant: change('CreateErrors', { MetricName: 'Error' }),
@@ -453,6 +597,12 @@ export const faults: Fault[] = [
     says: 'theDashboardShowsAllThatIsMeasured: the dashboard leaves out LostRaces',
   },
 
+  {
+    title: 'an alarm that stands on no dashboard',
+    plant: onTheDashboard(`, "\${VpnTunnelDown.Arn}"`, ''),
+    says: 'theDashboardShowsRealMetrics: the dashboard leaves out the alarm VpnTunnelDown',
+  },
+
   // network
   {
     title: 'a way out to everywhere',
@@ -494,6 +644,58 @@ export const faults: Fault[] = [
     says: 'endpointsServeTheAccountOnly: SsmEndpoint serves other accounts too',
   },
 
+  {
+    title: 'an endpoint that a subnet of the functions is without',
+    plant: change('SsmEndpoint', { SubnetIds: [{ Ref: 'PrivateSubnetA' }] }),
+    says: 'endpointsOpenToTheFunctions: SsmEndpoint does not stand in PrivateSubnetB',
+  },
+  {
+    title: 'endpoints that are closed to the functions',
+    plant: drop('EndpointSecurityGroup', 'SecurityGroupIngress'),
+    says: 'endpointsOpenToTheFunctions: EndpointSecurityGroup opens to others',
+  },
+  {
+    title: 'endpoints that nobody finds by name',
+    plant: change('Vpc', { EnableDnsHostnames: false }),
+    says: 'endpointsOpenToTheFunctions: Vpc does not answer by the names',
+  },
+  {
+    title: 'a subnet without its routes',
+    plant: remove('RouteTableB'),
+    says: 'everySubnetHasAWayToTheClusters: PrivateSubnetB has no route to the clusters',
+  },
+  {
+    title: 'routes of the VPN that no table hears of',
+    plant: remove('VpnRoutes'),
+    says: 'everySubnetHasAWayToTheClusters: PrivateSubnetA has no route to the clusters',
+  },
+  {
+    title: 'two subnets in one zone',
+    plant: (resources) =>
+      change('PrivateSubnetB', {
+        AvailabilityZone: properties(resources, 'PrivateSubnetA').AvailabilityZone,
+      })(resources),
+    says: 'everySubnetHasAWayToTheClusters: all functions are in one zone',
+  },
+  {
+    title: 'a tunnel that would do with IKEv1',
+    plant: (resources) =>
+      properties(resources, 'VpnConnection').VpnTunnelOptionsSpecifications[1].IKEVersions.push({
+        Value: 'ikev1',
+      }),
+    says: 'theTunnelsAreStrong: VpnConnection would agree to a weak tunnel',
+  },
+  {
+    title: 'routes that somebody would have to announce',
+    plant: change('VpnConnection', { StaticRoutesOnly: false }),
+    says: 'theTunnelsAreStrong: VpnConnection waits for routes by BGP',
+  },
+  {
+    title: 'traffic that nobody notes',
+    plant: remove('FlowLog'),
+    says: 'trafficIsNoted: nobody notes the traffic of Vpc',
+  },
+
   // schedules
   {
     title: 'a function that nothing starts',
@@ -527,6 +729,17 @@ export const faults: Fault[] = [
     says: 'schedulesMayStartNothingElse: SchedulerRole may lambda:InvokeFunction CreateLambdaFunction',
   },
 
+  {
+    title: 'a schedule of five days',
+    plant: change('GcSchedule', { ScheduleExpression: 'rate(5 days)' }),
+    says: 'schedulesComeOftenEnough: GcSchedule: rate(5 days)',
+  },
+  {
+    title: 'a schedule that ends',
+    plant: change('CheckSchedule', { EndDate: '2027-01-01T00:00:00Z' }),
+    says: 'schedulesComeOftenEnough: CheckSchedule ends',
+  },
+
   // roles
   {
     title: 'two functions with one role',
@@ -538,7 +751,64 @@ export const faults: Fault[] = [
     plant: (resources) => {
       properties(resources, 'CreateRole').AssumeRolePolicyDocument.Statement[0].Principal = { AWS: '*' }
     },
-    says: 'rolesAreTakenByTheirServiceOnly: CreateRole can be taken by more than one service',
+    says: 'rolesAreTakenByTheirServiceOnly: CreateRole can be taken by others than lambda.amazonaws.com',
+  },
+  {
+    title: 'a role for another service',
+    plant: (resources) => {
+      properties(resources, 'GcRole').AssumeRolePolicyDocument.Statement[0].Principal = {
+        Service: 'ec2.amazonaws.com',
+      }
+    },
+    says: 'rolesAreTakenByTheirServiceOnly: GcRole can be taken by others than lambda.amazonaws.com',
+  },
+  {
+    title: 'a permission that comes by a policy of its own',
+    plant: (resources) => {
+      const on = { 'Fn::GetAtt': ['ProxiesTable', 'Arn'] }
+      const Statement = [{ Effect: 'Allow', Action: 'dynamodb:DeleteTable', Resource: on }]
+      const Properties = { PolicyName: 'more', Roles: [{ Ref: 'CreateRole' }], PolicyDocument: { Statement } }
+      resources.More = { Type: 'AWS::IAM::Policy', Properties }
+    },
+    says: 'rolesAllowWhatTheCodeCallsAndNoMore: CreateRole needs no dynamodb:DeleteTable ProxiesTable',
+  },
+  {
+    title: 'an administrator’s rights, in a policy of AWS',
+    plant: (resources) =>
+      properties(resources, 'CheckRole').ManagedPolicyArns.push(
+        'arn:aws:iam::aws:policy/AdministratorAccess',
+      ),
+    says: 'permissionsAreOurOwn: CheckRole is given arn:aws:iam::aws:policy/AdministratorAccess',
+  },
+  {
+    title: 'everything but one action',
+    plant: allow('CreateRole', 'Tell', (tell) => {
+      tell.NotAction = tell.Action
+      delete tell.Action
+    }),
+    says: 'policiesNameWhatTheyAllow: CreateRole says NotAction',
+  },
+  {
+    title: 'outcomes for every account',
+    plant: allow('OutcomeTopicPolicy', 'SubscribersOfTheAccount', (subscribers) => {
+      subscribers.Principal = { AWS: '*' }
+    }),
+    says: 'policiesNameWhatTheyAllow: OutcomeTopicPolicy lets everybody in',
+  },
+  {
+    title: 'every log group of every account',
+    plant: allow('FlowLogRole', 'Log', (log) => {
+      log.Resource = { 'Fn::Sub': `arn:\${AWS::Partition}:logs:*:*:log-group:*` }
+    }),
+    says: 'nothingIsAllowedOnEverything: FlowLogRole allows logs:CreateLogStream on everything',
+  },
+  {
+    title: "a role that notes anybody's traffic",
+    plant: (resources) => {
+      const [trust] = properties(resources, 'FlowLogRole').AssumeRolePolicyDocument.Statement
+      delete trust.Condition
+    },
+    says: 'servicesActForOurResourcesOnly: FlowLogRole: vpc-flow-logs.amazonaws.com may act',
   },
   {
     title: "a role that works for anybody's schedules",
@@ -612,5 +882,13 @@ export const faults: Fault[] = [
     title: 'a function of nobody',
     plant: drop('GcLambdaFunction', 'Tags'),
     says: 'functionsSayWhoseTheyAre: GcLambdaFunction bears no tags',
+  },
+  {
+    title: 'a stage that leads people to the wrong table',
+    plant: (resources) => {
+      const value = properties(resources, 'StageParameter').Value
+      value['Fn::Sub'] = value['Fn::Sub'].replace('ClaimsTable}', 'ProxiesTable}')
+    },
+    says: 'theStageSaysWhereEverythingIs: StageParameter: claimsTable is $',
   },
 ]

@@ -3,7 +3,12 @@ import { createServer, request as forward, type IncomingMessage } from 'node:htt
 import type { AddressInfo } from 'node:net'
 
 /** One call as it went over the wire: `dynamodb:GetItem`, on a table, `table/index/name`, queue, topic ARN or parameter. */
-export type Seen = { action: string; on: string }
+export type Seen = {
+  action: string
+  on: string
+  /** Of an item that is written to be forgotten one day: the phase of a row, the partition of what is no row. */
+  forgets?: string
+}
 
 export type Recorder = { url: string; seen: Seen[]; close(): Promise<void> }
 
@@ -37,6 +42,9 @@ export async function record(upstream: string): Promise<Recorder> {
   }
 }
 
+/** By which both tables let items expire; local/resources.ts. */
+const ATTRIBUTE = 'purgeAt'
+
 const SERVICES: Record<string, string> = { DynamoDB_20120810: 'dynamodb', AmazonSQS: 'sqs', AmazonSSM: 'ssm' }
 
 function read({ headers }: IncomingMessage, body: string): Seen {
@@ -45,9 +53,14 @@ function read({ headers }: IncomingMessage, body: string): Seen {
     const { RequestItems, IndexName, QueueUrl, Name, ...asked } = JSON.parse(body)
     const TableName = asked.TableName ?? (RequestItems && Object.keys(RequestItems).join())
     const index = IndexName === undefined ? '' : `/index/${IndexName}`
+    const { Item: item, Key: key, ExpressionAttributeNames: names = {} } = asked
+    const isForgotten = item ? ATTRIBUTE in item : Object.values(names).includes(ATTRIBUTE)
     return {
       action: `${SERVICES[service]}:${operation}`,
       on: `${TableName ?? QueueUrl?.split('/').at(-1) ?? Name}${index}`,
+      ...(isForgotten && {
+        forgets: (item?.phase ?? (item ?? key)?.partition)?.S ?? JSON.stringify(item ?? key),
+      }),
     }
   }
   const form = new URLSearchParams(body)

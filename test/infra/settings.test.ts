@@ -150,6 +150,27 @@ describe('settings', () => {
     expect(Object.keys(made.routes)).toEqual(['VpnRoute1', 'VpnRoute2'])
   })
 
+  it('make of a VPN what the stage says of its zones, its tunnels and its log, and else the usual', () => {
+    const config = { verify: { probeFrom: ['10.20.0.0/16'] } }
+    const made = (more: object) => read(config, { network: { vpn: { ...vpn, ...more } } }).vpn
+    expect(made({})).toMatchObject({
+      zones: [{ 'Fn::Select': [0, { 'Fn::GetAZs': '' }] }, { 'Fn::Select': [1, { 'Fn::GetAZs': '' }] }],
+      tunnels: '2',
+      alarms: `, "\${VpnDown.Arn}", "\${VpnTunnelDown.Arn}"`,
+      flowLogs: 'REJECT',
+    })
+    const zones = ['eu-central-1b', 'eu-central-1c']
+    expect(made({ zones, tunnels: 1, flowLogs: 'none' })).toMatchObject({
+      zones,
+      tunnels: '1',
+      alarms: `, "\${VpnDown.Arn}"`,
+      flowLogs: 'none',
+    })
+    expect(() => made({ zones: ['eu-central-1b', 'eu-central-1b'] })).toThrow('wanted two different zones')
+    expect(() => made({ tunnels: 3 })).toThrow('wanted 1 or 2')
+    expect(() => made({ flowLogs: true })).toThrow('wanted rejected, all or none')
+  })
+
   it('let out to a range of ports where the stage says so', () => {
     const { vpn: made } = read(
       { verify: { probeFrom: ['10.20.0.0/16'] } },
@@ -212,10 +233,14 @@ describe('settings', () => {
     expect(() => read({}, stage)).toThrow(
       expect.objectContaining({
         message: expect.stringMatching(
-          /region: [\s\S]*concurrency\.create: got 1, wanted at least 2[\s\S]*logRetentionDays: got 31[\s\S]*reservedConcurrency: /,
+          /region: [\s\S]*concurrency\.create: got 1, wanted at least 2[\s\S]*logRetentionDays: got 31[\s\S]*network\.vpn\.clusterCidrs: got a list of 0, wanted at least one[\s\S]*network\.vpn\.dynamodbPrefixListId: [\s\S]*reservedConcurrency: /,
         ),
       }),
     )
+    for (const network of [{}, { ...existing, vpn }])
+      expect(() => read({}, { network })).toThrow(
+        'network: got an object, wanted { existing: … } or { vpn: … }',
+      )
   })
 
   it('say which file of a stage is not there', () => {

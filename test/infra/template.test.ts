@@ -12,12 +12,14 @@ import type { Given } from './rules/rule.ts'
 import { unzip } from './unzip.ts'
 
 const path = (name: string) => new URL(`../../${name}`, import.meta.url).pathname
-const { network, concurrency } = loadStage(path('infra/stages/example.yml'))
+const { network, concurrency, logRetentionDays, alarmEmail } = loadStage(path('infra/stages/example.yml'))
 const given: Given = {
   stage: 'example',
   concurrency,
+  logRetentionDays,
+  alarmEmail,
   config: loadConfig(path('config/example.yml')),
-  ...('vpn' in network ? { clusterCidrs: network.vpn.clusterCidrs } : {}),
+  ...(network.vpn ? { clusterCidrs: network.vpn.clusterCidrs } : {}),
 }
 
 let packaged: Packaged

@@ -15,8 +15,23 @@ export type Resource = {
   UpdateReplacePolicy?: string
 }
 
+/** Those of a type that are made: what a condition leaves out is not there to hold anything. */
 export function ofType(template: Template, type: string): [name: string, resource: Resource][] {
-  return Object.entries(template.Resources).filter(([, { Type }]) => Type === type)
+  return Object.entries(template.Resources).filter(
+    ([, resource]) => resource.Type === type && isMade(template, resource),
+  )
+}
+
+export const isMade = ({ Conditions = {} }: Template, { Condition }: Resource): boolean =>
+  Condition === undefined || !(Condition in Conditions) || holds(Conditions[Condition])
+
+/** Packaging has filled in everything but the words of CloudFormation. */
+function holds(condition: unknown): boolean {
+  // biome-ignore lint/suspicious/noExplicitAny: a condition function, of which only two are used here
+  const { 'Fn::Not': not, 'Fn::Equals': equal } = condition as Record<string, any>
+  if (not) return !holds(not[0])
+  if (equal) return String(equal[0]) === String(equal[1])
+  throw new Error(`a condition that is not known here: ${JSON.stringify(condition)}`)
 }
 
 /** The logical id that a reference leads to: `{Ref: X}`, `{Fn::GetAtt: [X, …]}`, or `${X}` at the start of a `Fn::Sub`. */

@@ -21,7 +21,7 @@ describe('log', () => {
     const [line] = await written((log) => log.info({ uid: 'a', turn: 3 }, 'decision'))
     expect(line).toEqual({
       level: 'info',
-      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       uid: 'a',
       turn: 3,
       message: 'decision',

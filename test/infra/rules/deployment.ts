@@ -1,3 +1,4 @@
+import { StageAddresses } from '../../../cli/on-stage.ts'
 import { list, ofType, target } from '../template.ts'
 import type { Rule } from './rule.ts'
 
@@ -28,3 +29,32 @@ export const functionsSayWhoseTheyAre: Rule = (template, { stage }) =>
       ? []
       : [`${name} bears no tags of its application and stage`]
   })
+
+/** Where each address of a stage leads, for `egress --stage`. */
+const ADDRESSES: Record<string, string> = {
+  region: 'AWS::Region',
+  createQueueUrl: 'CreateQueue',
+  deleteQueueUrl: 'DeleteQueue',
+  createDeadLettersUrl: 'CreateDeadLetters',
+  deleteDeadLettersUrl: 'DeleteDeadLetters',
+  eventsQueueUrl: 'EventsQueue',
+  proxiesTable: 'ProxiesTable',
+  claimsTable: 'ClaimsTable',
+  topicArn: 'OutcomeTopic',
+}
+
+export const theStageSaysWhereEverythingIs: Rule = (template, { stage }) => {
+  const { Name, Type, Value } = template.Resources.StageParameter?.Properties ?? {}
+  if (Name !== `/egress/stages/${stage}`) return [`the stage is looked for in /egress/stages/${stage}`]
+  const text = String(Value?.['Fn::Sub'] ?? '')
+  let said: Record<string, string>
+  try {
+    said = StageAddresses.parse(JSON.parse(text))
+  } catch (error) {
+    return [`StageParameter is not what egress --stage reads: ${error}`]
+  }
+  const wrong = Object.entries(said)
+    .filter(([address, value]) => value !== `\${${ADDRESSES[address]}}`)
+    .map(([address, value]) => `StageParameter: ${address} is ${value}`)
+  return Type === 'String' ? wrong : [...wrong, `StageParameter is a ${Type}`]
+}

@@ -118,11 +118,95 @@ export const environmentsHoldNoSecret: Rule = (template) =>
       .map((variable) => `${name}: ${variable} looks like a secret`),
   )
 
-export const logsAreKeptForAWhileOnly: Rule = (template) =>
-  functions(template).flatMap(([name, { Properties }]) => {
-    const group = ofType(template, 'AWS::Logs::LogGroup').find(
-      ([, log]) => log.Properties.LogGroupName === `/aws/lambda/${Properties.FunctionName}`,
+/** Where each variable leads. */
+const LEADS: Record<string, string> = {
+  EGRESS_PROXIES_TABLE: 'ProxiesTable',
+  EGRESS_CLAIMS_TABLE: 'ClaimsTable',
+  EGRESS_CREATE_QUEUE_URL: 'CreateQueue',
+  EGRESS_DELETE_QUEUE_URL: 'DeleteQueue',
+  EGRESS_CREATE_DLQ_URL: 'CreateDeadLetters',
+  EGRESS_DELETE_DLQ_URL: 'DeleteDeadLetters',
+  EGRESS_TOPIC_ARN: 'OutcomeTopic',
+}
+
+export const environmentsLeadWhereTheirNamesSay: Rule = (template) =>
+  functions(template).flatMap(([name, { Properties }]) =>
+    Object.entries(LEADS)
+      .map(([variable, wanted]) => ({
+        variable,
+        wanted,
+        got: target(Properties.Environment?.Variables[variable]),
+      }))
+      .filter(({ got, wanted }) => got !== wanted)
+      .map(({ variable, got, wanted }) => `${name}: ${variable} leads to ${got}, not to ${wanted}`),
+  )
+
+export const logsAreKeptAsLongAsTheStageSays: Rule = (template, { logRetentionDays }) => {
+  const groups = ofType(template, 'AWS::Logs::LogGroup')
+  const without = functions(template)
+    .filter(
+      ([, { Properties }]) =>
+        !groups.some(([, log]) => log.Properties.LogGroupName === `/aws/lambda/${Properties.FunctionName}`),
     )
-    if (!group) return [`${name} has no log group, so Lambda makes one that keeps everything for ever`]
-    return group[1].Properties.RetentionInDays > 0 ? [] : [`${group[0]} keeps everything for ever`]
+    .map(([name]) => `${name} has no log group, so Lambda makes one that keeps everything for ever`)
+  const others = groups
+    .filter(([, { Properties }]) => Properties.RetentionInDays !== logRetentionDays)
+    .map(([name, { Properties }]) => `${name} keeps everything for ${Properties.RetentionInDays ?? 'ever'}`)
+  return [...without, ...others]
+}
+
+/**
+ * As JSON, so that what Lambda itself says can be searched as what the functions say. Lines of metrics bear no level, which
+ * Lambda counts as INFO: a filter above it would leave the alarms without what they watch, one above DEBUG would keep back
+ * what EGRESS_LOG_LEVEL asked for. What a run took, Lambda says at INFO. Source: AWS Lambda, "Log-level filtering".
+ */
+export const linesOfTheLogAreHandedOn: Rule = (template) =>
+  functions(template).flatMap(([name, { Properties }]) => {
+    const { LogFormat, ApplicationLogLevel, SystemLogLevel, LogGroup } = Properties.LoggingConfig ?? {}
+    const found = []
+    if (LogFormat !== 'JSON') found.push(`${name} logs ${LogFormat ?? 'Text'}, not JSON`)
+    if (!['TRACE', 'DEBUG'].includes(ApplicationLogLevel))
+      found.push(`${name} keeps back lines below ${ApplicationLogLevel}`)
+    if (SystemLogLevel !== 'INFO') found.push(`${name} does not say what its runs took`)
+    if (LogGroup !== undefined && LogGroup !== `/aws/lambda/${Properties.FunctionName}`)
+      found.push(`${name} logs to ${LogGroup}, which is not its own`)
+    return found
   })
+
+/** What is in a queue is for the function of the same name, whichever way it is misled. */
+export const queuesFeedTheFunctionOfTheirName: Rule = (template, { stage }) =>
+  mappings(template).flatMap(([name, { Properties }]) => {
+    const queue = template.Resources[target(Properties.EventSourceArn) ?? '']?.Properties.QueueName
+    const fed = template.Resources[target(Properties.FunctionName) ?? '']
+    const wanted = fed && `egress-${stage}-${roomOf(fed)}`
+    return queue === wanted ? [] : [`${name} feeds ${fed && roomOf(fed)} with ${queue}`]
+  })
+
+/** A reservation below what the queue may take would throttle it; none at all leaves it to the mapping. */
+export const reservationsLeaveRoomForTheQueue: Rule = (template) =>
+  mappings(template).flatMap(([, { Properties }]) => {
+    const name = target(Properties.FunctionName) ?? ''
+    const reserved = template.Resources[name]?.Properties.ReservedConcurrentExecutions
+    const wanted = Properties.ScalingConfig?.MaximumConcurrency
+    return reserved === undefined || reserved >= wanted
+      ? []
+      : [`${name} reserves ${reserved} executions, its queue may take ${wanted}`]
+  })
+
+/** Undici, the SDK and a batch of ten take about 150 MiB; Lambda gives processor by memory, and half a GiB starts in half the time of a quarter. */
+const LEAST_MIB = 512
+
+export const functionsHaveRoomToRun: Rule = (template) =>
+  functions(template)
+    .filter(([, { Properties }]) => !(Properties.MemorySize >= LEAST_MIB))
+    .map(([name, { Properties }]) => `${name} has ${Properties.MemorySize} MiB, wanted ${LEAST_MIB}`)
+
+/** Functions are started by what this stack has, with its roles: nothing else has a door to them. */
+export const nobodyElseStartsAFunction: Rule = (template) =>
+  [
+    'AWS::Lambda::Permission',
+    'AWS::Lambda::Url',
+    'AWS::Lambda::LayerVersionPermission',
+    'AWS::ApiGateway::RestApi',
+    'AWS::ApiGatewayV2::Api',
+  ].flatMap((type) => ofType(template, type).map(([name]) => `${name}: a ${type} lets others in`))

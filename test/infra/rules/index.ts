@@ -1,4 +1,5 @@
 import type { Template } from '../template.ts'
+import { alarmsGoOffForTheirTroubleAlone, everyLetterThatArrivesCounts } from './alarm-courses.ts'
 import {
   alarmsSayWhatToDo,
   alarmsTellSomebody,
@@ -11,27 +12,41 @@ import {
   theDashboardShowsRealMetrics,
   whatOnlyOurMetricsTellAlarms,
 } from './alarms.ts'
-import { functionsSayWhoseTheyAre, zipsLieInAClosedBucket } from './deployment.ts'
+import {
+  functionsSayWhoseTheyAre,
+  theStageSaysWhereEverythingIs,
+  zipsLieInAClosedBucket,
+} from './deployment.ts'
 import {
   batchesAreReportedInPart,
   batchesAreSmallAndBounded,
   batchesAtOnceAreThoseOfTheStage,
   environmentsAreComplete,
   environmentsHoldNoSecret,
+  environmentsLeadWhereTheirNamesSay,
   functionsEndBeforeTheirLease,
+  functionsHaveRoomToRun,
   functionsSitInSubnets,
   handlersExist,
-  logsAreKeptForAWhileOnly,
+  linesOfTheLogAreHandedOn,
+  logsAreKeptAsLongAsTheStageSays,
   messagesStayHiddenSixTimesTheTimeOut,
+  nobodyElseStartsAFunction,
   noMessageIsFilteredAway,
+  queuesFeedTheFunctionOfTheirName,
+  reservationsLeaveRoomForTheQueue,
   runtimeIsNode24OnArm,
 } from './functions.ts'
 import { messagesToItselfAreMeant } from './loops.ts'
 import {
   awsIsReachedWithoutTheInternet,
+  endpointsOpenToTheFunctions,
   endpointsServeTheAccountOnly,
+  everySubnetHasAWayToTheClusters,
   nothingLeadsElsewhere,
+  theTunnelsAreStrong,
   theVpnLeadsToEveryCluster,
+  trafficIsNoted,
 } from './network.ts'
 import {
   bothSidesHaveAQueue,
@@ -41,6 +56,7 @@ import {
   noWindowOfRetriesReachesMaxReceiveCount,
   queuesAreEncrypted,
   queuesAreReachedByTlsOnly,
+  queuesDeliverAtOnceAndAreAskedPatiently,
   redriveIsAllowedToItsSourceOnly,
   servicesSendForOurResourcesOnly,
 } from './queues.ts'
@@ -48,6 +64,8 @@ import {
   codeCannotTouchItsNetwork,
   everyFunctionHasARoleOfItsOwn,
   nothingIsAllowedOnEverything,
+  permissionsAreOurOwn,
+  policiesNameWhatTheyAllow,
   rolesAllowWhatTheCodeCallsAndNoMore,
   rolesAreTakenByTheirServiceOnly,
   servicesActForOurResourcesOnly,
@@ -56,6 +74,7 @@ import type { Given } from './rule.ts'
 import {
   everyFunctionIsStartedBySomething,
   scheduledFunctionsRunOnceAtATime,
+  schedulesComeOftenEnough,
   schedulesMayStartNothingElse,
   schedulesMayStartTheirFunctions,
 } from './schedules.ts'
@@ -66,10 +85,12 @@ import {
   refersToWhatIsThere,
 } from './specification.ts'
 import {
+  claimsNeverExpire,
   tablesAreEncrypted,
   tablesArePaidByUse,
   tablesAreThoseOfOneMachine,
   tablesCanBeRestored,
+  tablesCanBeRestoredFarBack,
   tablesOutliveTheStack,
 } from './tables.ts'
 import {
@@ -77,7 +98,9 @@ import {
   aSubscriptionShowsHowToFilter,
   outcomesAreEncrypted,
   theEventBusLeadsToTheQueues,
+  theStandingSubscriberHearsEverything,
   topicsAreReachedByTlsOnly,
+  whomTheStageNamesIsTold,
 } from './topics.ts'
 
 type AnyRule = (template: Template, given: Given) => string[] | Promise<string[]>
@@ -97,6 +120,7 @@ export const rules = {
   queuesAreEncrypted,
   queuesAreReachedByTlsOnly,
   servicesSendForOurResourcesOnly,
+  queuesDeliverAtOnceAndAreAskedPatiently,
   handlersExist,
   runtimeIsNode24OnArm,
   functionsEndBeforeTheirLease,
@@ -109,14 +133,23 @@ export const rules = {
   functionsSitInSubnets,
   environmentsAreComplete,
   environmentsHoldNoSecret,
-  logsAreKeptForAWhileOnly,
+  environmentsLeadWhereTheirNamesSay,
+  logsAreKeptAsLongAsTheStageSays,
+  linesOfTheLogAreHandedOn,
+  queuesFeedTheFunctionOfTheirName,
+  reservationsLeaveRoomForTheQueue,
+  functionsHaveRoomToRun,
+  nobodyElseStartsAFunction,
   everyFunctionIsStartedBySomething,
   scheduledFunctionsRunOnceAtATime,
   schedulesMayStartTheirFunctions,
   schedulesMayStartNothingElse,
+  schedulesComeOftenEnough,
   tablesAreThoseOfOneMachine,
   tablesArePaidByUse,
   tablesCanBeRestored,
+  tablesCanBeRestoredFarBack,
+  claimsNeverExpire,
   tablesAreEncrypted,
   tablesOutliveTheStack,
   outcomesAreEncrypted,
@@ -124,7 +157,11 @@ export const rules = {
   topicsAreReachedByTlsOnly,
   aSubscriptionShowsHowToFilter,
   theEventBusLeadsToTheQueues,
+  theStandingSubscriberHearsEverything,
+  whomTheStageNamesIsTold,
   alarmsWatchRealMetrics,
+  alarmsGoOffForTheirTroubleAlone,
+  everyLetterThatArrivesCounts,
   alarmsTellSomebody,
   alarmsSayWhatToDo,
   everyDeadLetterAlarms,
@@ -136,15 +173,22 @@ export const rules = {
   theDashboardShowsRealMetrics,
   nothingLeadsElsewhere,
   theVpnLeadsToEveryCluster,
+  everySubnetHasAWayToTheClusters,
+  theTunnelsAreStrong,
+  trafficIsNoted,
   awsIsReachedWithoutTheInternet,
   endpointsServeTheAccountOnly,
+  endpointsOpenToTheFunctions,
   everyFunctionHasARoleOfItsOwn,
   rolesAreTakenByTheirServiceOnly,
   servicesActForOurResourcesOnly,
   rolesAllowWhatTheCodeCallsAndNoMore,
   nothingIsAllowedOnEverything,
+  policiesNameWhatTheyAllow,
+  permissionsAreOurOwn,
   codeCannotTouchItsNetwork,
   zipsLieInAClosedBucket,
   functionsSayWhoseTheyAre,
+  theStageSaysWhereEverythingIs,
 } satisfies Record<string, AnyRule>
 export type RuleName = keyof typeof rules

@@ -140,3 +140,15 @@ export const servicesSendForOurResourcesOnly: Rule = (template) =>
       })
       .map(() => `${name}: somebody may send, not bound to a source of ours`),
   )
+
+/** Every wait is in the message that waits; a delay of the queue would be added to each step. Empty answers are paid for. */
+export const queuesDeliverAtOnceAndAreAskedPatiently: Rule = (template) =>
+  queues(template).flatMap(([name, { Properties }]) => {
+    const found = []
+    if (Properties.DelaySeconds)
+      found.push(`${name} holds every message back for ${Properties.DelaySeconds} s`)
+    if (Properties.ReceiveMessageWaitTimeSeconds !== 20) found.push(`${name} is asked again and again`)
+    if (Properties.MaximumMessageSize !== undefined)
+      found.push(`${name} takes no message above ${Properties.MaximumMessageSize} bytes`)
+    return found
+  })

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { needsOf } from '../needs.ts'
-import { list, ofType, type Resource, type Template, target } from '../template.ts'
+import { list, ofType, type Resource, type Template, target, walk } from '../template.ts'
 import { functions, mappings, roomOf } from './functions.ts'
 import type { Given, Rule } from './rule.ts'
 
@@ -28,17 +28,27 @@ const INTERFACES = [
 export const statementsOf = (template: Template, roleName: string): Statement[] => {
   const role = template.Resources[roleName]
   const managed = list(role?.Properties.ManagedPolicyArns).map((arn) => template.Resources[target(arn) ?? ''])
+  const attached = ofType(template, 'AWS::IAM::Policy').filter(([, { Properties }]) =>
+    list(Properties.Roles).some((one) => target(one) === roleName),
+  )
   return [
     ...list(role?.Properties.Policies).map(({ PolicyDocument }) => PolicyDocument),
     ...managed.map((policy) => policy?.Properties.PolicyDocument),
+    ...attached.map(([, { Properties }]) => Properties.PolicyDocument),
   ].flatMap((document) => list<Statement>(document?.Statement))
 }
 
-/** `action resource` for everything that a role allows, but for its network. */
+/** What the parameter store does with the key of the secrets, in the name of who reads one. */
+const byParameterStore = ({ Action, Condition }: Statement) =>
+  list(Action).join() === 'kms:Decrypt' &&
+  subOf((Condition as { StringEquals?: Record<string, unknown> })?.StringEquals?.['kms:ViaService']) ===
+    `ssm.\${AWS::Region}.amazonaws.com`
+
+/** `action resource` for everything that a role allows, but for its network and for what a service does with it. */
 export function granted(template: Template, roleName: string, given: Given): Set<string> {
   return new Set(
     statementsOf(template, roleName)
-      .filter(({ Effect }) => Effect === 'Allow')
+      .filter((statement) => statement.Effect === 'Allow' && !byParameterStore(statement))
       .flatMap(({ Action, Resource }) =>
         list(Action)
           .filter((action) => !action.startsWith('ec2:'))
@@ -78,15 +88,33 @@ export const everyFunctionHasARoleOfItsOwn: Rule = (template) => {
     .map(([name]) => `${name} has no role of its own`)
 }
 
+/** Who takes a role: Lambda those of its functions, and each other service the one that its resource names. */
+const TAKEN_BY: Record<string, string> = {
+  'AWS::Lambda::Function': 'lambda.amazonaws.com',
+  'AWS::Scheduler::Schedule': 'scheduler.amazonaws.com',
+  'AWS::EC2::FlowLog': 'vpc-flow-logs.amazonaws.com',
+}
+
+const takerOf = (template: Template, role: string): string | undefined =>
+  Object.entries(TAKEN_BY).find(([type]) =>
+    ofType(template, type).some(([, { Properties }]) =>
+      [Properties.Role, Properties.Target?.RoleArn, Properties.DeliverLogsPermissionArn].some(
+        (one) => target(one) === role,
+      ),
+    ),
+  )?.[1]
+
 export const rolesAreTakenByTheirServiceOnly: Rule = (template) =>
-  ofType(template, 'AWS::IAM::Role').flatMap(([name, { Properties }]) =>
-    list(Properties.AssumeRolePolicyDocument.Statement)
+  ofType(template, 'AWS::IAM::Role').flatMap(([name, { Properties }]) => {
+    const taker = takerOf(template, name)
+    if (taker === undefined) return [`nobody takes ${name}`]
+    return list(Properties.AssumeRolePolicyDocument.Statement)
       .filter(
-        ({ Principal }) =>
-          !isDeepStrictEqual(Object.keys(Principal), ['Service']) || list(Principal.Service).length !== 1,
+        ({ Principal, Action }) =>
+          !isDeepStrictEqual(Principal, { Service: taker }) || list(Action).join() !== 'sts:AssumeRole',
       )
-      .map(() => `${name} can be taken by more than one service`),
-  )
+      .map(() => `${name} can be taken by others than ${taker}`)
+  })
 
 /** Lambda takes a role only for the function that was made with it, by somebody who might pass it on. */
 const BOUND_OTHERWISE = ['lambda.amazonaws.com']
@@ -114,7 +142,9 @@ export const servicesActForOurResourcesOnly: Rule = (template) => {
 }
 
 const isOurs = (template: Template, source: unknown): boolean =>
-  (target(source) ?? '') in template.Resources || /:alarm:egress-\w+-\*$/.test(subOf(source))
+  (target(source) ?? '') in template.Resources ||
+  // Those that have no name yet when their policy is written, by the account they must be of.
+  /:\$\{AWS::AccountId\}:(alarm:egress-\w+-|vpc-flow-log\/)\*$/.test(subOf(source))
 
 /** What a function may do and its code does not. Also asked in the other direction, since a missing permission is an outage. */
 export const rolesAllowWhatTheCodeCallsAndNoMore = async (
@@ -157,12 +187,57 @@ export const nothingIsAllowedOnEverything: Rule = (template) => {
         .filter((action) => action.includes('*'))
         .map((action) => `${name} allows ${action}`)
       const wide = list(Resource).includes('*') ? actions.filter((action) => !(action in WIDE)) : []
-      const half = list(Resource).some((resource) => subOf(resource).endsWith(':*/*'))
-        ? actions.filter((action) => !INTERFACES.includes(action))
-        : []
+      const half = list(Resource).flatMap((resource) => {
+        const text = subOf(resource)
+        return actions.filter((action) => text.includes('*') && !HALF_WIDE[action]?.test(text))
+      })
       return [...starred, ...[...wide, ...half].map((action) => `${name} allows ${action} on everything`)]
     })
   return [...new Set(found)]
+}
+
+/** Where names are not known beforehand, or what is asked is asked of all: what the resource must end in all the same. */
+const HALF_WIDE: Record<string, RegExp> = {
+  ...Object.fromEntries(
+    INTERFACES.map((action) => [action, /:ec2:\$\{AWS::Region\}:\$\{AWS::AccountId\}:\*\/\*$/]),
+  ),
+  'ssm:GetParameter': /:parameter\/egress\/[\w-]+\/passwords\/\*$/,
+  'logs:DescribeLogGroups': /:logs:\$\{AWS::Region\}:\$\{AWS::AccountId\}:log-group:\*$/,
+}
+
+/** Said by what is meant: who, what and on what. A policy that says what is not meant allows the rest of AWS. */
+export const policiesNameWhatTheyAllow: Rule = (template) =>
+  Object.entries(template.Resources).flatMap(([name, { Properties }]) =>
+    [...walk(Properties)].flatMap(({ path, value }) => {
+      const key = path.at(-1) ?? ''
+      if (['NotAction', 'NotResource', 'NotPrincipal'].includes(key)) return [`${name} says ${key}`]
+      if (key !== 'Principal' || path.includes('PolicyDocument') === false) return []
+      const statement = path.slice(0, -1).reduce((inner, step) => inner?.[step], Properties)
+      const everybody = value === '*' || JSON.stringify(value).includes('"*"')
+      // An endpoint's policy lets nobody in who has no right of their own.
+      return everybody &&
+        statement?.Effect === 'Allow' &&
+        template.Resources[name]?.Type !== 'AWS::EC2::VPCEndpoint'
+        ? [`${name} lets everybody in`]
+        : []
+    }),
+  )
+
+/** Policies that somebody else wrote change without us: only what traces need, of AWS. Nor is anybody given keys here. */
+export const permissionsAreOurOwn: Rule = (template) => {
+  const foreign = ofType(template, 'AWS::IAM::Role').flatMap(([name, { Properties }]) =>
+    list(Properties.ManagedPolicyArns)
+      .filter((arn) => !((target(arn) ?? '') in template.Resources))
+      .filter((arn) => !subOf(arn).endsWith(':iam::aws:policy/AWSXRayDaemonWriteAccess'))
+      .map((arn) => `${name} is given ${typeof arn === 'string' ? arn : subOf(arn)}`),
+  )
+  const people = ['AWS::IAM::User', 'AWS::IAM::Group', 'AWS::IAM::AccessKey', 'AWS::IAM::UserToGroupAddition']
+  return [
+    ...foreign,
+    ...people.flatMap((type) =>
+      ofType(template, type).map(([name]) => `${name} is somebody's way into the account`),
+    ),
+  ]
 }
 
 /** The interfaces are Lambda's to make. A function that was taken over must not get itself another network. */

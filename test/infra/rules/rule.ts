@@ -8,6 +8,9 @@ export type Given = {
   stage: string
   /** Batches of each queue in work at once, where the stage says so. */
   concurrency: Stage['concurrency']
+  logRetentionDays: number
+  /** Who is to be told of alarms, if anybody. */
+  alarmEmail?: string | undefined
   /** Networks of the clusters, when the stack makes the way to them. */
   clusterCidrs?: string[]
 }

@@ -59,3 +59,19 @@ export const schedulesMayStartNothingElse: Rule = (template) => {
       .map(({ action, on }) => `${role} may ${action} ${on}, which no schedule wants`),
   )
 }
+
+const MINUTES = /^rate\((\d+) minutes\)$/
+
+/** What looks after the rest comes often, always, and is done before it comes again; its alarm waits for a quarter of an hour. */
+export const schedulesComeOftenEnough: Rule = (template) =>
+  schedules(template).flatMap(([name, { Properties }]) => {
+    const minutes = Number(MINUTES.exec(Properties.ScheduleExpression)?.[1])
+    const timeout = template.Resources[target(Properties.Target?.Arn) ?? '']?.Properties.Timeout
+    const found = []
+    if (!(minutes <= 5))
+      found.push(`${name}: ${Properties.ScheduleExpression}, wanted every five minutes or oftener`)
+    if (timeout > minutes * 60) found.push(`${name} starts what may still run, for ${timeout} s`)
+    if (Properties.StartDate || Properties.EndDate) found.push(`${name} ends`)
+    if (Properties.FlexibleTimeWindow?.Mode !== 'OFF') found.push(`${name} comes when it likes`)
+    return found
+  })

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { tables as shapes, type TableShape } from '../../../local/resources.ts'
 import { ofType, type Template } from '../template.ts'
+import { writtenClaims } from '../written-claims.ts'
 import type { Rule } from './rule.ts'
 
 const tables = (template: Template) => ofType(template, 'AWS::DynamoDB::Table')
@@ -36,6 +37,28 @@ export const tablesCanBeRestored: Rule = (template) =>
         Properties.PointInTimeRecoverySpecification?.PointInTimeRecoveryEnabled !== true,
     )
     .map(([name]) => `${name} has no point-in-time recovery`)
+
+/** As far back as AWS goes, which is what it does unless told otherwise. */
+export const tablesCanBeRestoredFarBack: Rule = (template) =>
+  tables(template)
+    .filter(
+      ([, { Properties }]) => (Properties.PointInTimeRecoverySpecification?.RecoveryPeriodInDays ?? 35) < 35,
+    )
+    .map(([name]) => `${name} can be restored for some days only`)
+
+/** A claim that vanished by itself would give its VMID, its address or its place to another while its machine still is there. */
+export const claimsNeverExpire = async (template: Template): Promise<string[]> => {
+  const { claims, forgettable } = await writtenClaims()
+  const expiring = template.Resources.ClaimsTable?.Properties.TimeToLiveSpecification?.AttributeName
+  return [
+    ...claims
+      .filter((item) => expiring in item)
+      .map(({ partition }) => `ClaimsTable lets claims expire by ${expiring}: ${partition}`),
+    ...forgettable
+      .filter((item) => !(expiring in item))
+      .map(({ partition }) => `ClaimsTable keeps for ever what is to be forgotten: ${partition}`),
+  ]
+}
 
 export const tablesAreEncrypted: Rule = (template) =>
   tables(template)

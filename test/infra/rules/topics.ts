@@ -1,4 +1,4 @@
-import { list, ofType, target } from '../template.ts'
+import { list, ofType, type Template, target } from '../template.ts'
 import type { Rule } from './rule.ts'
 
 export const outcomesAreEncrypted: Rule = ({ Resources }) =>
@@ -40,7 +40,9 @@ export const topicsAreReachedByTlsOnly: Rule = (template) =>
 
 const EVENTS = ['ProxyReady', 'ProxyFailed', 'ProxyChanged', 'ProxyDeleted']
 
-export const aSubscriptionShowsHowToFilter: Rule = (template) => {
+/** Whoever is named in the stage is told of failures alone, which shows the others how. */
+export const aSubscriptionShowsHowToFilter: Rule = (template, { alarmEmail }) => {
+  if (alarmEmail === undefined) return []
   const filters = ofType(template, 'AWS::SNS::Subscription').flatMap(([, { Properties }]) =>
     list(Properties.FilterPolicy?.eventType),
   )
@@ -61,6 +63,60 @@ export const theEventBusLeadsToTheQueues: Rule = (template) =>
       if (!targets.some(({ Arn }) => target(Arn) === queue)) found.push(`no rule brings ${type} to ${queue}`)
       if (targets.some(({ DeadLetterConfig }) => !DeadLetterConfig))
         found.push(`the rule of ${type} drops what it cannot deliver`)
+      for (const [name, { Properties }] of rules) {
+        const { EventPattern: pattern, State, EventBusName } = Properties
+        if (State === 'DISABLED') found.push(`${name} is disabled`)
+        if (EventBusName !== undefined) found.push(`${name} listens to another bus`)
+        if (list(pattern.source).join() !== 'egress.requests')
+          found.push(`${name} listens to ${pattern.source}`)
+        // The default bus may be open to other accounts.
+        if (target(list(pattern.account)[0]) !== 'AWS::AccountId')
+          found.push(`${name} listens to other accounts`)
+        for (const { Arn, DeadLetterConfig } of list(Properties.Targets))
+          for (const to of [Arn, DeadLetterConfig?.Arn].map(target))
+            if (to !== undefined && !maySend(template, name, to))
+              found.push(`${to} does not let ${name} send`)
+      }
       return found
     },
   )
+
+const maySend = (template: Template, source: string, queue: string): boolean =>
+  ofType(template, 'AWS::SQS::QueuePolicy')
+    .filter(([, { Properties }]) => list(Properties.Queues).some((one) => target(one) === queue))
+    .flatMap(([, { Properties }]) => list(Properties.PolicyDocument.Statement))
+    .some(
+      ({ Effect, Action, Resource, Condition }) =>
+        Effect === 'Allow' &&
+        list(Action).includes('sqs:SendMessage') &&
+        target(Resource) === queue &&
+        target(Condition?.ArnEquals?.['aws:SourceArn']) === source,
+    )
+
+/** `egress events` and `--wait` hear of everything, in the envelope that they open. */
+export const theStandingSubscriberHearsEverything: Rule = (template) => {
+  const [, subscription] =
+    ofType(template, 'AWS::SNS::Subscription').find(
+      ([, { Properties }]) => target(Properties.Endpoint) === 'EventsQueue',
+    ) ?? []
+  if (!subscription) return ['nothing subscribes EventsQueue']
+  const { TopicArn, FilterPolicy, RawMessageDelivery } = subscription.Properties
+  const found = []
+  if (target(TopicArn) !== 'OutcomeTopic') found.push(`EventsQueue hears of ${target(TopicArn)}`)
+  if (FilterPolicy) found.push('EventsQueue hears of some events only')
+  if (RawMessageDelivery) found.push('EventsQueue gets events without their envelope')
+  if (!maySend(template, 'OutcomeTopic', 'EventsQueue'))
+    found.push('EventsQueue does not let OutcomeTopic send')
+  return found
+}
+
+/** An alarm that tells a topic to which nobody listens tells nobody. */
+export const whomTheStageNamesIsTold: Rule = (template, { alarmEmail }) => {
+  if (alarmEmail === undefined) return []
+  const told = ofType(template, 'AWS::SNS::Subscription')
+    .filter(([, { Properties }]) => Properties.Protocol === 'email' && Properties.Endpoint === alarmEmail)
+    .map(([, { Properties }]) => target(Properties.TopicArn))
+  return ['AlarmTopic', 'OutcomeTopic']
+    .filter((topic) => !told.includes(topic))
+    .map((topic) => `${alarmEmail} is told nothing of ${topic}`)
+}
