@@ -5,12 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ReceiveMessageCommand, SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs'
 import type { SQSEvent } from 'aws-lambda'
-import * as createEvent from '../functions/create/event.ts'
-import { judge as judgeCreate } from '../functions/create/judge.ts'
-import { parse as parseCreate } from '../functions/create/parse.ts'
+import { definition as creation } from '../functions/create/definition.ts'
 import { cycle as createCycle } from '../functions/create/steps.ts'
-import * as deleteEvent from '../functions/delete/event.ts'
-import { judge as judgeDelete } from '../functions/delete/judge.ts'
+import { definition as deletion } from '../functions/delete/definition.ts'
 import { cycle as deleteCycle } from '../functions/delete/steps.ts'
 import { createFunction } from '../lib/aws.ts'
 import { credentials, REGION } from '../local/account.ts'
@@ -83,16 +80,8 @@ async function run(options: {
   const proxmox = createInstantProxmox(NODES)
   const connect = () => ({ with: () => proxmox })
   const handlers = {
-    create: createFunction(
-      { side: 'create', parse: parseCreate, keyOf: createEvent.keyOf, judge: judgeCreate },
-      environment,
-      (surroundings) => createCycle(surroundings, connect),
-    ),
-    delete: createFunction(
-      { side: 'delete', ...deleteEvent, judge: judgeDelete },
-      environment,
-      (surroundings) => deleteCycle(surroundings, connect),
-    ),
+    create: createFunction(creation, environment, (surroundings) => createCycle(surroundings, connect)),
+    delete: createFunction(deletion, environment, (surroundings) => deleteCycle(surroundings, connect)),
   }
   const client = new SQSClient({ endpoint: endpoints.sqs, region: REGION, credentials })
   let records = 0

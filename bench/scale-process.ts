@@ -13,6 +13,14 @@ const works: Record<string, () => Promise<() => Promise<unknown>>> = {
     const client = DynamoDBDocumentClient.from(new DynamoDBClient({}))
     return async () => (await listRows(client, process.env.EGRESS_PROXIES_TABLE ?? '', allPhases)).length
   },
+  'egress list': async () => {
+    const { main } = await import('../cli/main.ts')
+    return async () => {
+      const code = await main(['list', '--all'], process.env)
+      if (code !== 0) throw new Error(`egress list ended with ${code}`)
+      return code
+    }
+  },
   gc: async () => {
     const { handler } = await import('../functions/gc/handler.ts')
     return async () => {

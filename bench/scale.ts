@@ -17,7 +17,7 @@ import { type Part, TIMED } from './report.ts'
 import { crowd } from './scale-world.ts'
 
 const COUNTS = [100, 1000, 10_000]
-const WORKS = ['nothing', 'list', 'gc', 'check'] as const
+const WORKS = ['nothing', 'list', 'egress list', 'gc', 'check'] as const
 /** How many requests the simulator remembers. */
 const REMEMBERED = 5000
 type Looked = { seconds: number; peakMiB: number; calls: number; said: unknown }
@@ -25,7 +25,8 @@ type Looked = { seconds: number; peakMiB: number; calls: number; said: unknown }
 /** What looks at everything, as everything grows: seconds, memory and requests. */
 export const scale: Part = {
   name: 'scale',
-  about: '100 to 10,000 rows and VMs: listing, gc and check: seconds, peak memory and requests to Proxmox',
+  about:
+    '100 to 10,000 rows and VMs: listing, `egress list`, gc and check: seconds, peak memory and requests to Proxmox',
   async run(say) {
     const found = new Map<string, Looked>()
     for (const count of COUNTS) {
@@ -110,7 +111,8 @@ async function lookAt(count: number): Promise<[string, Looked][]> {
       const before = sim.calls().length
       const child = fork(new URL('./scale-process.ts', import.meta.url), [work], {
         env: environment(emulators, config),
-        stdio: 'inherit',
+        // A table of 10,000 rows is to be drawn, not to be read.
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       })
       const ended = once(child, 'exit').then(([code]) => {
         throw new Error(`${work} ended with ${code} and said nothing`)

@@ -1,22 +1,14 @@
-import Table from 'cli-table3'
+import stringWidth from 'string-width'
 import { visible } from './visible.ts'
 
 /** Columns without lines, as a shell's own tools print them. */
 export function columns(head: string[], rows: string[][]): string {
-  const grid = new Table({
-    head,
-    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': 2 },
-    chars: noLines,
-  })
   // A line feed within a cell would pass for a row.
-  grid.push(...rows.map((cells) => cells.map((cell) => visible(cell))))
-  return grid
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')
+  const lines = [head, ...rows.map((cells) => cells.map((cell) => visible(cell)))]
+  const widths = head.map((_, column) => widest(lines.map((cells) => cells[column] ?? '')))
+  const padded = (cell: string, column: number) =>
+    cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell))
+  return lines.map((cells) => cells.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-const names = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left'] as const
-const more = ['bottom-right', 'left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'] as const
-const noLines = Object.fromEntries([...names, ...more].map((name) => [name, '']))
+const widest = (cells: string[]) => cells.reduce((width, cell) => Math.max(width, stringWidth(cell)), 0)
