@@ -176,7 +176,7 @@ function argumentsOf(
   ])
   return [
     ...['-nodefaults', '-no-user-config', '-display', 'none'],
-    ...['-machine', 'pc', '-accel', 'tcg', '-cpu', 'max', '-smp', String(cores), '-m', String(memoryMiB)],
+    ...['-machine', 'pc', '-accel', 'tcg', '-cpu', 'qemu64', '-smp', String(cores), '-m', String(memoryMiB)],
     ...['-kernel', image.kernel, '-initrd', image.initrd],
     ...['-append', 'root=/dev/sda ro console=ttyS0 mitigations=off apparmor=0 audit=0'],
     ...['-device', 'virtio-scsi-pci,id=scsihw0'],

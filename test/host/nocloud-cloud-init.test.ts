@@ -1,4 +1,5 @@
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -165,7 +166,7 @@ describeWith(['cloud-init', 'xorriso'], 'cloud-init', () => {
 
 describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unpacks it', () => {
   /** Runs it with /etc moved and every command that would touch the machine replaced by a witness. */
-  function runScript(present: string[], { mirror = true } = {}) {
+  function runScript(present: string[], { mirror = true, enabled = true } = {}) {
     const home = mkdtempSync(join(folder, 'script-'))
     const [bin, log] = [join(home, 'bin'), join(home, 'log')]
     mkdirSync(bin)
@@ -180,6 +181,7 @@ describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unp
     const script = understand(aSeed()).vendorScripts['egress-proxy'] ?? ''
     const file = join(home, 'script')
     writeFileSync(file, script.replaceAll(/ \/(etc|var)\//g, ` ${home}/$1/`))
+    if (!enabled) appendFileSync(join(bin, 'systemctl'), '[ "$1" != is-enabled ]\n')
     if (!mirror) writeFileSync(join(bin, 'apt-get'), '#!/bin/sh\nexit 100\n')
     const { status } = tryRun('/usr/bin/env', `PATH=${bin}`, '/bin/sh', file)
     return {
@@ -201,12 +203,17 @@ describeWith(['cloud-init', 'xorriso', 'install'], 'the script as cloud-init unp
     'systemctl start qemu-guest-agent --no-block',
     'chgrp tinyproxy /etc/tinyproxy/tinyproxy.conf',
     'systemctl daemon-reload',
-    'systemctl enable tinyproxy',
+    'systemctl is-enabled --quiet tinyproxy',
     'systemctl restart tinyproxy',
   ]
 
   it('fetches nothing when agent and proxy are there', () => {
     expect(runScript(['tinyproxy', 'qemu-ga']).calls).toEqual(services)
+  })
+
+  it('enables a proxy that is not', () => {
+    const { calls } = runScript(['tinyproxy', 'qemu-ga'], { enabled: false })
+    expect(calls).toEqual(services.toSpliced(-1, 0, 'systemctl enable tinyproxy'))
   })
 
   it.each([[[]], [['tinyproxy']], [['qemu-ga']]])('installs both when it finds only %j', (present) => {
