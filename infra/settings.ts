@@ -66,11 +66,17 @@ type Vpn = {
  * @throws {ConfigError} all complaints of a file at once
  */
 export function readSettings(folder: string, stageName: string): Settings {
+  if (!STAGE_NAME.test(stageName))
+    throw new ConfigError('the stage', [{ path: '--stage', got: stageName, wanted: WANTED_NAME }])
   const configFile = `config/${stageName}.yml`
   const config = loadConfig(join(folder, configFile))
   const stage = loadStage(join(folder, `infra/stages/${stageName}.yml`))
   return settings({ folder, configFile, config, stage })
 }
+
+/** It is part of names of queues, functions, alarms and parameters, none of which takes more than all do. */
+const STAGE_NAME = /^[a-z][a-z0-9-]{0,19}$/
+const WANTED_NAME = 'a name of lower-case letters, digits and hyphens, at most 20'
 
 export function settings(from: {
   folder: string

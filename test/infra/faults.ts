@@ -181,6 +181,11 @@ export const faults: Fault[] = [
   },
 
   {
+    title: 'letters that are hidden for half a day when somebody looked',
+    plant: change('DeleteDeadLetters', { VisibilityTimeout: 43_200 }),
+    says: 'queuesDeliverAtOnceAndAreAskedPatiently: DeleteDeadLetters hides what was looked at for 43200 s',
+  },
+  {
     title: 'a queue that holds every message back',
     plant: change('CreateQueue', { DelaySeconds: 900 }),
     says: 'queuesDeliverAtOnceAndAreAskedPatiently: CreateQueue holds every message back for 900 s',
@@ -379,6 +384,11 @@ export const faults: Fault[] = [
     says: 'tablesCanBeRestoredFarBack: ProxiesTable can be restored for some days only',
   },
   {
+    title: 'a table that is throttled',
+    plant: change('ClaimsTable', { OnDemandThroughput: { MaxWriteRequestUnits: 1 } }),
+    says: 'tablesAreNothingBesides: ClaimsTable has a OnDemandThroughput',
+  },
+  {
     title: 'claims that expire',
     plant: (resources) => {
       properties(resources, 'ClaimsTable').TimeToLiveSpecification.AttributeName = 'until'
@@ -436,6 +446,42 @@ export const faults: Fault[] = [
       bus.Condition.ArnEquals['aws:SourceArn'] = { 'Fn::GetAtt': ['ProxyDeletionRequestedRule', 'Arn'] }
     },
     says: 'theEventBusLeadsToTheQueues: CreateQueue does not let ProxyRequestedRule send',
+  },
+  {
+    title: 'an event of which half is sent on',
+    plant: (resources) => {
+      properties(resources, 'ProxyRequestedRule').Targets[0].InputPath = '$.detail.spec'
+    },
+    says: 'theEventBusLeadsToTheQueues: ProxyRequestedRule sends something else than the event (InputPath)',
+  },
+  {
+    title: 'an event bus that gives up at once',
+    plant: (resources) => {
+      properties(resources, 'ProxyRequestedRule').Targets[0].RetryPolicy.MaximumRetryAttempts = 0
+    },
+    says: 'theEventBusLeadsToTheQueues: ProxyRequestedRule gives up before a day has passed',
+  },
+  {
+    title: 'a filter that looks where nothing stands',
+    plant: change('FailuresByEmail', { FilterPolicyScope: 'MessageBody' }),
+    says: 'aSubscriptionShowsHowToFilter: FailuresByEmail looks for eventType in the body',
+  },
+  {
+    title: 'outcomes that anyone of the account may make up',
+    plant: allow('OutcomeTopicPolicy', 'SubscribersOfTheAccount', (subscribers) =>
+      subscribers.Action.push('sns:Publish'),
+    ),
+    says: 'topicsAreSpokenToByOursOnly: OutcomeTopicPolicy lets others sns:Publish',
+  },
+  {
+    title: 'events that are kept for a minute',
+    plant: change('EventsQueue', { MessageRetentionPeriod: 60 }),
+    says: 'theStandingSubscriberHearsEverything: EventsQueue keeps events for 60 s',
+  },
+  {
+    title: 'a topic of another kind',
+    plant: change('AlarmTopic', { FifoTopic: true }),
+    says: 'topicsTellAnybody: AlarmTopic tells queues of one kind alone',
   },
   {
     title: 'a standing subscriber that hears of some events',
@@ -735,6 +781,11 @@ export const faults: Fault[] = [
     says: 'schedulesComeOftenEnough: GcSchedule: rate(5 days)',
   },
   {
+    title: 'a schedule outside of the group that its role is for',
+    plant: drop('GcSchedule', 'GroupName'),
+    says: 'schedulesComeOftenEnough: GcSchedule is in a group whose schedules may not have its role',
+  },
+  {
     title: 'a schedule that ends',
     plant: change('CheckSchedule', { EndDate: '2027-01-01T00:00:00Z' }),
     says: 'schedulesComeOftenEnough: CheckSchedule ends',
@@ -779,6 +830,32 @@ export const faults: Fault[] = [
         'arn:aws:iam::aws:policy/AdministratorAccess',
       ),
     says: 'permissionsAreOurOwn: CheckRole is given arn:aws:iam::aws:policy/AdministratorAccess',
+  },
+  {
+    title: 'a permission that is taken back',
+    plant: (resources) =>
+      properties(resources, 'CreateRole').Policies[0].PolicyDocument.Statement.push({
+        Sid: 'No',
+        Effect: 'Deny',
+        Action: 'sqs:SendMessage',
+        Resource: '*',
+      }),
+    says: 'whatIsAllowedIsNotTakenBack: CreateRole: No takes back',
+  },
+  {
+    title: 'a permission under a condition that nobody meets',
+    plant: allow('GcRole', 'HandOver', (handOver) => {
+      handOver.Condition = { StringEquals: { 'aws:PrincipalOrgID': 'o-1' } }
+    }),
+    says: 'whatIsAllowedIsNotTakenBack: GcRole: HandOver allows only sometimes',
+  },
+  {
+    title: 'code of another region that may not make itself a network',
+    plant: allow('NetworkPolicy', 'NotTheCodeInside', ({ Condition }) => {
+      const by = Condition.ArnEquals['lambda:SourceFunctionArn']
+      by['Fn::Sub'] = by['Fn::Sub'].replace(`\${AWS::Region}`, 'us-east-1')
+    }),
+    says: 'codeCannotTouchItsNetwork: the code of CreateLambdaFunction may ec2:CreateNetworkInterface',
   },
   {
     title: 'everything but one action',

@@ -243,6 +243,15 @@ describe('settings', () => {
       )
   })
 
+  it.each(['Prod', 'prod.eu', 'prod_1', '../prod', 'a-stage-of-many-letters'])(
+    'refuse a stage whose name no queue could bear: %s',
+    (name) => {
+      expect(() => readSettings(folder, name)).toThrow(
+        `--stage: got ${name}, wanted a name of lower-case letters, digits and hyphens, at most 20`,
+      )
+    },
+  )
+
   it('say which file of a stage is not there', () => {
     expect(() => readSettings(folder, 'nowhere')).toThrow('config/nowhere.yml')
   })

@@ -69,6 +69,7 @@ import {
   rolesAllowWhatTheCodeCallsAndNoMore,
   rolesAreTakenByTheirServiceOnly,
   servicesActForOurResourcesOnly,
+  whatIsAllowedIsNotTakenBack,
 } from './roles.ts'
 import type { Given } from './rule.ts'
 import {
@@ -87,6 +88,7 @@ import {
 import {
   claimsNeverExpire,
   tablesAreEncrypted,
+  tablesAreNothingBesides,
   tablesArePaidByUse,
   tablesAreThoseOfOneMachine,
   tablesCanBeRestored,
@@ -100,6 +102,8 @@ import {
   theEventBusLeadsToTheQueues,
   theStandingSubscriberHearsEverything,
   topicsAreReachedByTlsOnly,
+  topicsAreSpokenToByOursOnly,
+  topicsTellAnybody,
   whomTheStageNamesIsTold,
 } from './topics.ts'
 
@@ -151,10 +155,13 @@ export const rules = {
   tablesCanBeRestoredFarBack,
   claimsNeverExpire,
   tablesAreEncrypted,
+  tablesAreNothingBesides,
   tablesOutliveTheStack,
   outcomesAreEncrypted,
   alarmsCanReachTheirTopic,
   topicsAreReachedByTlsOnly,
+  topicsAreSpokenToByOursOnly,
+  topicsTellAnybody,
   aSubscriptionShowsHowToFilter,
   theEventBusLeadsToTheQueues,
   theStandingSubscriberHearsEverything,
@@ -186,6 +193,7 @@ export const rules = {
   nothingIsAllowedOnEverything,
   policiesNameWhatTheyAllow,
   permissionsAreOurOwn,
+  whatIsAllowedIsNotTakenBack,
   codeCannotTouchItsNetwork,
   zipsLieInAClosedBucket,
   functionsSayWhoseTheyAre,

@@ -148,6 +148,11 @@ export const queuesDeliverAtOnceAndAreAskedPatiently: Rule = (template) =>
     if (Properties.DelaySeconds)
       found.push(`${name} holds every message back for ${Properties.DelaySeconds} s`)
     if (Properties.ReceiveMessageWaitTimeSeconds !== 20) found.push(`${name} is asked again and again`)
+    // As long as a person looks at what no function is fed with.
+    if (!fed(template).includes(name) && !(Properties.VisibilityTimeout <= 60))
+      found.push(`${name} hides what was looked at for ${Properties.VisibilityTimeout} s`)
+    if (Properties.FifoQueue !== undefined)
+      found.push(`${name} is a queue of another kind, one message at a time`)
     if (Properties.MaximumMessageSize !== undefined)
       found.push(`${name} takes no message above ${Properties.MaximumMessageSize} bytes`)
     return found

@@ -144,7 +144,7 @@ export const servicesActForOurResourcesOnly: Rule = (template) => {
 const isOurs = (template: Template, source: unknown): boolean =>
   (target(source) ?? '') in template.Resources ||
   // Those that have no name yet when their policy is written, by the account they must be of.
-  /:\$\{AWS::AccountId\}:(alarm:egress-\w+-|vpc-flow-log\/)\*$/.test(subOf(source))
+  /:\$\{AWS::AccountId\}:(alarm:egress-[\w-]+-|vpc-flow-log\/)\*$/.test(subOf(source))
 
 /** What a function may do and its code does not. Also asked in the other direction, since a missing permission is an outage. */
 export const rolesAllowWhatTheCodeCallsAndNoMore = async (
@@ -205,6 +205,21 @@ const HALF_WIDE: Record<string, RegExp> = {
   'logs:DescribeLogGroups': /:logs:\$\{AWS::Region\}:\$\{AWS::AccountId\}:log-group:\*$/,
 }
 
+/** What a function needs, it may without a condition that its own calls might not meet, and nothing takes it back. */
+export const whatIsAllowedIsNotTakenBack: Rule = (template) =>
+  functions(template).flatMap(([, resource]) => {
+    const role = roleOf(resource)
+    return statementsOf(template, role)
+      .filter((statement) =>
+        statement.Effect === 'Deny'
+          ? list(statement.Action).some((action) => !action.startsWith('ec2:'))
+          : statement.Condition !== undefined && !byParameterStore(statement),
+      )
+      .map(
+        ({ Sid, Effect }) => `${role}: ${Sid} ${Effect === 'Deny' ? 'takes back' : 'allows only sometimes'}`,
+      )
+  })
+
 /** Said by what is meant: who, what and on what. A policy that says what is not meant allows the rest of AWS. */
 export const policiesNameWhatTheyAllow: Rule = (template) =>
   Object.entries(template.Resources).flatMap(([name, { Properties }]) =>
@@ -252,7 +267,15 @@ export const codeCannotTouchItsNetwork: Rule = (template, { stage }) =>
     const denied = statements
       .filter(
         ({ Effect, Condition }) =>
-          Effect === 'Deny' && JSON.stringify(Condition).includes(`:function:egress-${stage}-*"`),
+          Effect === 'Deny' &&
+          JSON.stringify(Condition) ===
+            JSON.stringify({
+              ArnEquals: {
+                'lambda:SourceFunctionArn': {
+                  'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:egress-${stage}-*`,
+                },
+              },
+            }),
       )
       .flatMap(({ Action }) => list(Action))
     return [

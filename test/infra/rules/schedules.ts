@@ -71,6 +71,13 @@ export const schedulesComeOftenEnough: Rule = (template) =>
     if (!(minutes <= 5))
       found.push(`${name}: ${Properties.ScheduleExpression}, wanted every five minutes or oftener`)
     if (timeout > minutes * 60) found.push(`${name} starts what may still run, for ${timeout} s`)
+    const trust =
+      template.Resources[target(Properties.Target?.RoleArn) ?? '']?.Properties.AssumeRolePolicyDocument
+    const group = list(trust?.Statement).map(({ Condition }) =>
+      target(Condition?.StringEquals?.['aws:SourceArn']),
+    )
+    if (!group.includes(target(Properties.GroupName)))
+      found.push(`${name} is in a group whose schedules may not have its role`)
     if (Properties.StartDate || Properties.EndDate) found.push(`${name} ends`)
     if (Properties.FlexibleTimeWindow?.Mode !== 'OFF') found.push(`${name} comes when it likes`)
     return found

@@ -25,6 +25,25 @@ export const tablesAreThoseOfOneMachine: Rule = ({ Resources }) => {
   })
 }
 
+const SAID = [
+  'BillingMode',
+  'DeletionProtectionEnabled',
+  'PointInTimeRecoverySpecification',
+  'SSESpecification',
+  'TimeToLiveSpecification',
+  'KeySchema',
+  'AttributeDefinitions',
+  'GlobalSecondaryIndexes',
+]
+
+/** A name would meet the table that the last stack left behind; a bound would throttle; a policy would let others in. */
+export const tablesAreNothingBesides: Rule = (template) =>
+  tables(template).flatMap(([name, { Properties }]) =>
+    Object.keys(Properties)
+      .filter((property) => !SAID.includes(property))
+      .map((property) => `${name} has a ${property}, for which nobody gave a reason`),
+  )
+
 export const tablesArePaidByUse: Rule = (template) =>
   tables(template)
     .filter(([, { Properties }]) => Properties.BillingMode !== 'PAY_PER_REQUEST')

@@ -1,3 +1,4 @@
+import { outcomes } from '../../../local/resources.ts'
 import { list, ofType, type Template, target } from '../template.ts'
 import type { Rule } from './rule.ts'
 
@@ -38,6 +39,22 @@ export const topicsAreReachedByTlsOnly: Rule = (template) =>
     )
     .map(([name]) => `${name} can be published to without TLS`)
 
+/** One that keeps an order tells queues of its own kind alone, and no person. */
+export const topicsTellAnybody: Rule = (template) =>
+  ofType(template, 'AWS::SNS::Topic')
+    .filter(([, { Properties }]) => Properties.FifoTopic !== undefined)
+    .map(([name]) => `${name} tells queues of one kind alone`)
+
+/** Outcomes are what the functions say, by their roles, and alarms what CloudWatch says: the account itself may listen. */
+export const topicsAreSpokenToByOursOnly: Rule = (template) =>
+  ofType(template, 'AWS::SNS::TopicPolicy').flatMap(([name, { Properties }]) =>
+    list(Properties.PolicyDocument.Statement)
+      .filter(({ Effect, Principal }) => Effect === 'Allow' && Principal?.Service === undefined)
+      .flatMap(({ Action }) => list(Action))
+      .filter((action) => !/^sns:(Subscribe|Get\w+|List\w+)$/.test(action))
+      .map((action) => `${name} lets others ${action}`),
+  )
+
 const EVENTS = ['ProxyReady', 'ProxyFailed', 'ProxyChanged', 'ProxyDeleted']
 
 /** Whoever is named in the stage is told of failures alone, which shows the others how. */
@@ -48,6 +65,12 @@ export const aSubscriptionShowsHowToFilter: Rule = (template, { alarmEmail }) =>
   )
   const unknown = filters.filter((type) => !EVENTS.includes(type))
   if (filters.length === 0) return ['no subscription filters by eventType']
+  // The body calls it `type`.
+  const byBody = ofType(template, 'AWS::SNS::Subscription').filter(
+    ([, { Properties }]) => Properties.FilterPolicy && Properties.FilterPolicyScope === 'MessageBody',
+  )
+  if (byBody.length > 0)
+    return byBody.map(([name]) => `${name} looks for eventType in the body, where it is not`)
   return unknown.map((type) => `a subscription waits for ${type}, which nobody publishes`)
 }
 
@@ -72,6 +95,14 @@ export const theEventBusLeadsToTheQueues: Rule = (template) =>
         // The default bus may be open to other accounts.
         if (target(list(pattern.account)[0]) !== 'AWS::AccountId')
           found.push(`${name} listens to other accounts`)
+        for (const { RetryPolicy, ...given } of list(Properties.Targets)) {
+          // The queue gets the whole envelope, which the functions open.
+          const changed = ['Input', 'InputPath', 'InputTransformer'].filter((key) => key in given)
+          if (changed.length > 0) found.push(`${name} sends something else than the event (${changed})`)
+          // As long as EventBridge does unless told otherwise.
+          if (!(RetryPolicy?.MaximumEventAgeInSeconds === 86_400 && RetryPolicy.MaximumRetryAttempts === 185))
+            found.push(`${name} gives up before a day has passed`)
+        }
         for (const { Arn, DeadLetterConfig } of list(Properties.Targets))
           for (const to of [Arn, DeadLetterConfig?.Arn].map(target))
             if (to !== undefined && !maySend(template, name, to))
@@ -105,6 +136,8 @@ export const theStandingSubscriberHearsEverything: Rule = (template) => {
   if (target(TopicArn) !== 'OutcomeTopic') found.push(`EventsQueue hears of ${target(TopicArn)}`)
   if (FilterPolicy) found.push('EventsQueue hears of some events only')
   if (RawMessageDelivery) found.push('EventsQueue gets events without their envelope')
+  const kept = template.Resources.EventsQueue?.Properties.MessageRetentionPeriod
+  if (kept !== outcomes.queue.retentionSeconds) found.push(`EventsQueue keeps events for ${kept} s`)
   if (!maySend(template, 'OutcomeTopic', 'EventsQueue'))
     found.push('EventsQueue does not let OutcomeTopic send')
   return found
