@@ -1,6 +1,7 @@
 import yargs from 'yargs'
 import { ConfigError } from '../lib/config.ts'
 import { escapeControls } from '../lib/escape-controls.ts'
+import { UnreadableFile } from '../lib/read-text.ts'
 import { FolderInUse } from '../local/lock.ts'
 import { checkCommand } from './commands/check.ts'
 import { deleteCommand } from './commands/delete.ts'
@@ -16,7 +17,8 @@ import { simCommand } from './commands/sim.ts'
 import { tokenCommand } from './commands/token.ts'
 import { upCommand } from './commands/up.ts'
 import type { Context } from './context.ts'
-import { stageVariables } from './on-stage.ts'
+import { refuseStageName, stageVariables } from './on-stage.ts'
+import { refuseMisgiven } from './refuse-misgiven.ts'
 import { Unmet, UsageError } from './usage.ts'
 
 /** Runs one command line. Returns the exit code: 0 fine, 1 the wish was not met, 2 the command cannot be carried out as given. */
@@ -48,9 +50,13 @@ const isLive = (env: NodeJS.ProcessEnv) =>
   process.stdout.columns >= 40 &&
   env.CI === undefined
 
+/** A dot is a part of a word, and no path into an object. */
+const PARSER = { 'dot-notation': false }
+
 function commandLine(context: Context) {
   return yargs()
     .scriptName('egress')
+    .parserConfiguration(PARSER)
     .usage(
       '$0 <command>\n\nForward proxies on Proxmox VE, from a wish to a working address and back to nothing.',
     )
@@ -73,7 +79,13 @@ function commandLine(context: Context) {
       describe:
         'a stage on AWS, by name: finds its queues and tables in its parameter /egress/stages/<stage>',
     })
+    .check((given, known) => {
+      // Typed as the aliases alone; they are all that is known of the flags.
+      refuseMisgiven(given, known as unknown as Parameters<typeof refuseMisgiven>[1])
+      return true
+    }, true)
     .middleware(async ({ stage, _: [command] }) => {
+      if (stage !== undefined) refuseStageName(stage)
       // A token is stored before its stage is there.
       if (stage !== undefined && command !== 'token') Object.assign(context.env, await stageVariables(stage))
     })
@@ -116,6 +128,7 @@ function explain(error: unknown, { env, err }: Context): number {
     error instanceof UsageError ||
     error instanceof ConfigError ||
     error instanceof FolderInUse ||
+    error instanceof UnreadableFile ||
     isUnreadable(error)
   ) {
     err(`egress: ${error.message}`)

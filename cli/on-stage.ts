@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { GetParameterCommand, ParameterNotFound, SSMClient } from '@aws-sdk/client-ssm'
 import * as z from 'zod'
-import { UsageError } from './usage.ts'
+import { stageNameFault } from '../lib/stage-name.ts'
+import { parseWith } from '../lib/wanted.ts'
+import { refused, UsageError } from './usage.ts'
 
 /** What a deployed stage says of itself, in the parameter that infra/outputs.yml writes. */
 export const StageAddresses = z.object({
@@ -25,7 +27,7 @@ export async function stageVariables(
   stage: string,
   ssm = new SSMClient({}),
 ): Promise<Record<string, string>> {
-  const addresses = StageAddresses.parse(JSON.parse(await parameterOf(stage, ssm)))
+  const addresses = addressesIn(await parameterOf(stage, ssm), stage)
   const config = `config/${stage}.yml`
   return {
     AWS_REGION: addresses.region,
@@ -41,8 +43,30 @@ export async function stageVariables(
   }
 }
 
+/** @throws {UsageError} for a name that is none: it is a part of names of files and parameters */
+export function refuseStageName(stage: string): void {
+  const fault = stageNameFault(stage)
+  if (fault) throw new UsageError(`--stage: got ${fault.got}, wanted ${fault.wanted}`)
+}
+
+const parameterName = (stage: string) => `/egress/stages/${stage}`
+
+/** Written by a deployment, and by whoever may write parameters. */
+function addressesIn(text: string, stage: string): z.infer<typeof StageAddresses> {
+  const what = `parameter ${parameterName(stage)} does not say where the stage is`
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    throw new UsageError(`${what}: it holds no JSON; deploy the stage again`)
+  }
+  const parsed = parseWith(StageAddresses, document)
+  if ('complaints' in parsed) throw refused(`${what}; deploy the stage again`, parsed.complaints)
+  return parsed.value
+}
+
 async function parameterOf(stage: string, ssm: SSMClient): Promise<string> {
-  const name = `/egress/stages/${stage}`
+  const name = parameterName(stage)
   try {
     const { Parameter: parameter } = await ssm.send(new GetParameterCommand({ Name: name }))
     return parameter?.Value ?? ''

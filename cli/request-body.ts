@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 import { ProxyRequested } from '../functions/create/event.ts'
 import type { Config } from '../lib/config.ts'
+import { readText } from '../lib/read-text.ts'
+import { readYaml } from '../lib/read-yaml.ts'
 import { parseWith } from '../lib/wanted.ts'
 import { checkRequest } from '../lib/wish.ts'
 import { refused, UsageError } from './usage.ts'
@@ -66,7 +66,7 @@ function fromFlags(flags: RequestFlags): Document {
         allow: flags.allow?.filter((range) => range !== ''),
         auth: auth && defined(auth),
       }),
-      userData: flags.userData === undefined ? undefined : readText(flags.userData),
+      userData: flags.userData === undefined ? undefined : readInput(flags.userData),
       ttlSeconds: number(flags.ttl),
       labels: label && Object.fromEntries(label.map(pair)),
     }),
@@ -74,25 +74,16 @@ function fromFlags(flags: RequestFlags): Document {
 }
 
 function readDocument(path: string): Document {
-  const text = readText(path)
-  let document: unknown
-  try {
-    // YAML's parser reads JSON as well.
-    document = parse(text)
-  } catch (cause) {
-    throw new UsageError(`${path} is neither JSON nor YAML: ${String(cause).split('\n')[0]}`)
-  }
+  // YAML's parser reads JSON as well.
+  const read = readYaml(readInput(path))
+  if ('fault' in read) throw new UsageError(`${path} is neither JSON nor YAML: ${read.fault}`)
+  const { document } = read
   if (!isObject(document)) throw new UsageError(`${path}: wanted an object with name and spec`)
   return document
 }
 
-export function readText(path: string): string {
-  try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`)
-  }
-}
+/** A file that a flag names, - for standard input. @throws {UnreadableFile} */
+export const readInput = (path: string): string => (path === '-' ? readText(0, path) : readText(path))
 
 /** What is no number stays as it was typed, for the complaint to show. */
 function number(text: string | undefined): number | string | undefined {

@@ -1,11 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { SSMClient } from '@aws-sdk/client-ssm'
-import { parse } from 'yaml'
 import type { Argv } from 'yargs'
 import * as z from 'zod'
 import { type Cluster, loadConfig } from '../lib/config.ts'
 import { connection } from '../lib/connection.ts'
 import { type Administration, createAdministration } from '../lib/proxmox/index.ts'
+import { readText } from '../lib/read-text.ts'
+import { readYaml } from '../lib/read-yaml.ts'
 import { createSecrets, type Secrets, type Source } from '../lib/secrets.ts'
 import { readRun } from '../local/run-file.ts'
 import { dataOption } from './connection.ts'
@@ -112,7 +113,9 @@ const StageFile = z.object({ region: z.string(), secretsKeyArn: z.string().optio
 function ofStage(stage: string): Partial<z.infer<typeof StageFile>> {
   const path = `infra/stages/${stage}.yml`
   if (!existsSync(path)) return {}
-  const file = StageFile.safeParse(parse(readFileSync(path, 'utf8')))
+  const read = readYaml(readText(path))
+  if ('fault' in read) throw new UsageError(`${path}: got ${read.fault}, wanted YAML`)
+  const file = StageFile.safeParse(read.document)
   if (!file.success) throw new UsageError(`${path} names no region`)
   return file.data
 }

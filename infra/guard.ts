@@ -146,11 +146,28 @@ async function left(serverless: Serverless): Promise<string[]> {
 async function proxiesTable(ssm: SSMClient, stage: string): Promise<string | undefined> {
   try {
     const { Parameter } = await ssm.send(new GetParameterCommand({ Name: `/egress/stages/${stage}` }))
-    return z.object({ proxiesTable: z.string() }).parse(JSON.parse(Parameter?.Value ?? '')).proxiesTable
+    return tableIn(Parameter?.Value ?? '', stage)
   } catch (error) {
     if (error instanceof ParameterNotFound) return undefined
     throw error
   }
+}
+
+/** @throws {Error} for a parameter that somebody overwrote: whether proxies are left cannot be known then */
+function tableIn(text: string, stage: string): string {
+  const refuse = () =>
+    new Error(
+      `parameter /egress/stages/${stage} does not name the table of proxies, so nobody knows whether any are left: deploy the stage again, which writes it anew`,
+    )
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    throw refuse()
+  }
+  const parsed = z.object({ proxiesTable: z.string().min(1) }).safeParse(document)
+  if (!parsed.success) throw refuse()
+  return parsed.data.proxiesTable
 }
 
 async function count(dynamodb: DynamoDBClient, TableName: string, phase: string): Promise<number> {

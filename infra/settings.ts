@@ -2,6 +2,7 @@ import { isAbsolute, join, relative } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
 import { type QueueSettings, queueSettings, refuseEndlessRetries } from '../lib/queue-settings.ts'
+import { stageNameFault } from '../lib/stage-name.ts'
 import type { Complaint } from '../lib/wanted.ts'
 import { passwordPrefix } from '../lib/wish.ts'
 import { loadStage, type Stage } from './stage.ts'
@@ -63,20 +64,17 @@ type Vpn = {
 
 /**
  * Reads config/<stage>.yml and infra/stages/<stage>.yml below `folder`.
+ * @throws {UnreadableFile}
  * @throws {ConfigError} all complaints of a file at once
  */
 export function readSettings(folder: string, stageName: string): Settings {
-  if (!STAGE_NAME.test(stageName))
-    throw new ConfigError('the stage', [{ path: '--stage', got: stageName, wanted: WANTED_NAME }])
+  const fault = stageNameFault(stageName)
+  if (fault) throw new ConfigError('the stage', [{ path: '--stage', ...fault }])
   const configFile = `config/${stageName}.yml`
   const config = loadConfig(join(folder, configFile))
   const stage = loadStage(join(folder, `infra/stages/${stageName}.yml`))
   return settings({ folder, configFile, config, stage })
 }
-
-/** It is part of names of queues, functions, alarms and parameters, none of which takes more than all do. */
-const STAGE_NAME = /^[a-z][a-z0-9-]{0,19}$/
-const WANTED_NAME = 'a name of lower-case letters, digits and hyphens, at most 20'
 
 export function settings(from: {
   folder: string

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 import * as z from 'zod'
 import { ConfigError } from '../lib/config.ts'
+import { readText } from '../lib/read-text.ts'
+import { readYaml } from '../lib/read-yaml.ts'
 import { parseWith, wanted } from '../lib/wanted.ts'
 
 const Cidr = z.cidrv4(wanted('an IPv4 network such as 192.168.10.0/24'))
@@ -125,17 +125,11 @@ export const Stage = z.strictObject({
 })
 export type Stage = z.infer<typeof Stage>
 
-/** @throws {ConfigError} all complaints at once */
+/** @throws {UnreadableFile} @throws {ConfigError} all complaints at once */
 export function loadStage(path: string): Stage {
-  let document: unknown
-  try {
-    document = parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw error
-    const got = String(error).split('\n')[0] ?? ''
-    throw new ConfigError(path, [{ path: '(document)', got, wanted: 'YAML' }])
-  }
-  const parsed = parseWith(Stage, document)
+  const read = readYaml(readText(path))
+  if ('fault' in read) throw new ConfigError(path, [{ path: '(document)', got: read.fault, wanted: 'YAML' }])
+  const parsed = parseWith(Stage, read.document)
   if ('complaints' in parsed) throw new ConfigError(path, parsed.complaints)
   return parsed.value
 }

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parse } from 'yaml'
 import * as z from 'zod'
 import { FailureCode } from './failure.ts'
+import { readText } from './read-text.ts'
+import { readYaml } from './read-yaml.ts'
 import { CREATE_STEPS, DELETE_STEPS } from './record.ts'
 import { Labels, ProxySettings, Size } from './spec.ts'
-import { type Complaint, complaintLine, parseWith, Range, wanted } from './wanted.ts'
+import { type Complaint, complaintLine, namesText, parseWith, Range, wanted } from './wanted.ts'
 
 const NodeName = z.string().regex(/^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$/, wanted('a node name'))
 const StorageId = z.string().regex(/^[a-zA-Z][a-zA-Z0-9._-]*[a-zA-Z0-9]$/, wanted('a storage id'))
@@ -29,9 +29,14 @@ const Endpoint = z.strictObject({
     .optional(),
 })
 
+const FilePath = z.string().regex(/^[^\p{Cc}]+$/u, wanted('the path of a file'))
+
+/** Stands in what the functions are allowed to read, where a star would be all there is. Source: AWS Systems Manager, PutParameter. */
+const ParameterName = z.string().regex(/^\/?[\w.-]+(\/[\w.-]+)*$/, wanted('the name of a parameter'))
+
 /** Where a secret is kept: a parameter of AWS Systems Manager, or a file beside the configuration. Two = the second is tried when the first is refused. */
 const SecretSource = z.union(
-  [z.strictObject({ ssm: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })],
+  [z.strictObject({ ssm: ParameterName }), z.strictObject({ file: FilePath })],
   wanted('{ ssm: <parameter name> } or { file: <path> }'),
 )
 
@@ -49,7 +54,7 @@ const Images = z.record(z.string(), z.record(NodeName, Vmid))
 const Verifiable = z.object({
   endpoints: z.array(Endpoint).min(1, wanted('at least one endpoint')),
   /** PEM of the authority that signed the nodes' certificates, as a file beside the configuration. */
-  caFile: z.string().optional(),
+  caFile: FilePath.optional(),
 })
 
 /** A rule over several fields is judged once these have their shape, whatever else is wrong: all complaints come at once. */
@@ -162,16 +167,16 @@ const Zoned = z.object({
 
 function zonesHaveTemplates({ clusters, zones }: z.infer<typeof Zoned>, context: z.RefinementCtx): void {
   for (const [name, zone] of Object.entries(zones)) {
-    const cluster = clusters[zone.cluster]
+    const cluster = Object.hasOwn(clusters, zone.cluster) ? clusters[zone.cluster] : undefined
     if (!cluster) {
-      const message = `wanted one of: ${Object.keys(clusters).join(', ')}`
+      const message = `wanted one of: ${namesText(Object.keys(clusters))}`
       context.addIssue({ code: 'custom', path: ['zones', name, 'cluster'], message })
       continue
     }
     const nodes = new Set(Object.values(cluster.images).flatMap((byNode) => Object.keys(byNode)))
     zone.nodes.forEach((node, index) => {
       if (nodes.has(node)) return
-      const message = `wanted a node with a template in clusters.${zone.cluster}.images: ${[...nodes].join(', ')}`
+      const message = `wanted a node with a template in clusters.${zone.cluster}.images: ${namesText([...nodes])}`
       context.addIssue({ code: 'custom', path: ['zones', name, 'nodes', index], message })
     })
   }
@@ -204,7 +209,7 @@ export const Config = z
     /** Where the passwords named by `passwordParameter` are kept. */
     parameters: z
       .union(
-        [z.strictObject({ ssm: z.literal(true) }), z.strictObject({ file: z.string() })],
+        [z.strictObject({ ssm: z.literal(true) }), z.strictObject({ file: FilePath })],
         wanted('{ ssm: true } or { file: <path> }'),
       )
       .default({ ssm: true }),
@@ -226,22 +231,16 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads and checks a stage's YAML file; paths inside it are relative to it and come back absolute. @throws {ConfigError} all complaints at once. */
+/** Reads and checks a stage's YAML file; paths inside it are relative to it and come back absolute. @throws {UnreadableFile} @throws {ConfigError} all complaints at once. */
 export function loadConfig(path: string): Config {
-  return parseConfig(readFileSync(path, 'utf8'), path)
+  return parseConfig(readText(path), path)
 }
 
 /** @throws {ConfigError} all complaints at once. */
 export function parseConfig(text: string, path: string): Config {
-  let document: unknown
-  try {
-    document = parse(text)
-  } catch (cause) {
-    throw new ConfigError(path, [
-      { path: '(document)', got: String(cause).split('\n')[0] ?? '', wanted: 'YAML' },
-    ])
-  }
-  const parsed = parseWith(Config, document)
+  const read = readYaml(text)
+  if ('fault' in read) throw new ConfigError(path, [{ path: '(document)', got: read.fault, wanted: 'YAML' }])
+  const parsed = parseWith(Config, read.document)
   if ('complaints' in parsed) throw new ConfigError(path, parsed.complaints)
   return finished(parsed.value, dirname(resolve(path)))
 }

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { GetParameterCommand, ParameterNotFound, type SSMClient } from '@aws-sdk/client-ssm'
-import { parse } from 'yaml'
 import { Failure } from './failure.ts'
+import { readText, UnreadableFile } from './read-text.ts'
+import { readYaml } from './read-yaml.ts'
 
 /** How long a value is believed without asking again. A refused one is asked for anew at once. */
 export const CACHE_MS = 60_000
@@ -9,7 +9,7 @@ export const CACHE_MS = 60_000
 export type Source = { ssm: string } | { file: string }
 
 export type Secrets = {
-  /** The value, trimmed; undefined when there is none. `fresh` skips the cache. */
+  /** The value, trimmed; undefined when there is none, or nothing but white space. `fresh` skips the cache. */
   read(source: Source, options?: { fresh?: boolean }): Promise<string | undefined>
   /** A named parameter of the configured store. */
   parameter(name: string): Promise<string | undefined>
@@ -32,7 +32,7 @@ export function createSecrets(options: {
     const key = JSON.stringify(source)
     const known = cache.get(key)
     if (known && !fresh && now() - known.readAt < CACHE_MS) return known.value
-    const value = 'file' in source ? await fromFile(source.file) : await fromSsm(source.ssm)
+    const value = ('file' in source ? fromFile(source.file) : await fromSsm(source.ssm)) || undefined
     cache.set(key, { value, readAt: now() })
     return value
   }
@@ -45,7 +45,7 @@ export function createSecrets(options: {
       return parameter?.Value?.trim()
     } catch (cause) {
       if (cause instanceof ParameterNotFound) return undefined
-      throw unreadable(`parameter ${name}`, cause)
+      throw unreadable(`parameter ${name}`, nameOf(cause))
     }
   }
 
@@ -54,32 +54,33 @@ export function createSecrets(options: {
     async parameter(name) {
       if (!('file' in parameters)) return read({ ssm: name })
       const text = await read({ file: parameters.file })
-      const value = text === undefined ? undefined : entriesOf(text, parameters.file).get(name)
-      return value === undefined ? undefined : String(value)
+      return text === undefined ? undefined : entryOf(name, text, parameters.file)
     },
   }
 }
 
-async function fromFile(path: string): Promise<string | undefined> {
+function fromFile(path: string): string | undefined {
   try {
-    return (await readFile(path, 'utf8')).trim()
-  } catch (cause) {
+    return readText(path).trim()
+  } catch (error) {
+    const cause = error instanceof UnreadableFile ? error.cause : error
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw unreadable(`file ${path}`, cause)
+    throw unreadable(`file ${path}`, nameOf(cause))
   }
 }
 
-function entriesOf(text: string, path: string): Map<string, unknown> {
-  try {
-    const values: unknown = parse(text)
-    return new Map(typeof values === 'object' && values !== null ? Object.entries(values) : [])
-  } catch (cause) {
-    // The parser's own words quote the line that it stumbled over.
-    throw unreadable(`file ${path}`, cause)
-  }
+/** Of a password every letter counts: what was typed is not made a number, a date or nothing of. */
+function entryOf(name: string, text: string, path: string): string | undefined {
+  const read = readYaml(text, { asTyped: true })
+  if ('fault' in read) throw unreadable(`file ${path}`, read.fault)
+  const entries = typeof read.document === 'object' && read.document !== null ? read.document : {}
+  const value: unknown = Object.hasOwn(entries, name) ? Reflect.get(entries, name) : ''
+  if (typeof value !== 'string') throw unreadable(`file ${path}`, `${name} is no text`)
+  return value === '' ? undefined : value
 }
 
-function unreadable(what: string, cause: unknown): Failure {
-  const why = cause instanceof Error ? cause.name : typeof cause
-  return new Failure('Unauthorized', `cannot read the secret in ${what} (${why})`, { class: 'transient' })
-}
+/** What a store says of a secret may quote it, so only its name goes on. */
+const nameOf = (cause: unknown) => (cause instanceof Error ? cause.name : typeof cause)
+
+const unreadable = (what: string, why: string) =>
+  new Failure('Unauthorized', `cannot read the secret in ${what} (${why})`, { class: 'transient' })

@@ -68,6 +68,13 @@ function keyText(key: PropertyKey): string {
   return /^[\p{L}\p{N} ._/#:@+-]*$/u.test(text) ? text : escapeControls(JSON.stringify(text))
 }
 
+/** Names that a document gave itself, for what was wanted: some of them, since there may be thousands. */
+export function namesText(names: readonly string[]): string {
+  const told = names.slice(0, MAX_NAMES).map(keyText).join(', ')
+  return names.length > MAX_NAMES ? `${told} or ${names.length - MAX_NAMES} more` : told
+}
+const MAX_NAMES = 10
+
 const shortened = (text: string, length: number) =>
   text.length <= length ? text : `${text.slice(0, length - 3)}…`
 

@@ -33,7 +33,7 @@ export function writeRun(folder: string, run: Run): void {
   writeAtomically(pathIn(folder), `${JSON.stringify(run, null, 2)}\n`)
 }
 
-/** What runs on this data folder. A file that a killed process left behind counts for nothing. */
+/** What runs on this data folder. A file that a killed process left behind counts for nothing. @throws {Error} for a file that is no such one */
 export function readRun(folder: string): Run | undefined {
   let text: string
   try {
@@ -42,8 +42,18 @@ export function readRun(folder: string): Run | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-  const run = Run.parse(JSON.parse(text))
+  const run = read(text)
+  if (!run)
+    throw new Error(`${pathIn(folder)} was not written by egress up: remove it, or name another folder`)
   return isAlive(run.pid) ? run : undefined
+}
+
+function read(text: string): Run | undefined {
+  try {
+    return Run.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined // What is no JSON is none either: its reader says so.
+  }
 }
 
 export function removeRun(folder: string): void {

@@ -8,7 +8,7 @@ import { type Connection, connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { type Judged, openLetterDesk } from '../letter-desk.ts'
 import { createRedrive, type Redriven } from '../redrive.ts'
-import { readText } from '../request-body.ts'
+import { readInput } from '../request-body.ts'
 import { refused, Unmet, UsageError } from '../usage.ts'
 import { visible } from '../visible.ts'
 
@@ -50,7 +50,7 @@ export const redriveCommand = (context: Context) =>
       }
       if (body !== undefined && id === undefined)
         throw new UsageError('--body belongs to one message: say which')
-      const mended = body === undefined ? undefined : readText(body)
+      const mended = body === undefined ? undefined : readInput(body)
       const connection = connect(args, context.env)
       try {
         const desk = openLetterDesk(connection, context)

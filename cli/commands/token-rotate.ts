@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommandModule } from 'yargs'
+import { readText } from '../../lib/read-text.ts'
 import type { Context } from '../context.ts'
 import { readSecret } from '../read-secret.ts'
 import { type RotationPorts, rotate } from '../rotate.ts'
@@ -75,7 +75,7 @@ async function adminToken(file: string | undefined, cluster: string): Promise<st
   const text =
     file === '-'
       ? await readSecret(process.stdin, `administrator's token of ${cluster}`, process.stderr)
-      : readFileSync(file, 'utf8')
+      : readText(file)
   const token = parseToken(text)
   if (!token) throw new UsageError(`--admin-token-file ${file} holds no token: ${WANTED_TOKEN}`)
   return token.value

@@ -42,7 +42,8 @@ function refusal(
   // Read as it was said, shown without what it quotes of a file that we sent.
   const conceal = concealer(call.secrets ?? [])
   const said = errors == null ? undefined : texts(errors)
-  const detail = said && Object.fromEntries(Object.entries(said).map(([name, text]) => [name, conceal(text)]))
+  const detail =
+    said && Object.fromEntries(Object.entries(said).map(([name, text]) => [conceal(name), conceal(text)]))
   const reading = readWords(text, {
     status,
     ...(said === undefined ? {} : { detail: said }),

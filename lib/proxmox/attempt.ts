@@ -53,9 +53,12 @@ function subject(
 function broken(call: Call<unknown>, endpoint: Endpoint, cause: unknown, token: string): ProxmoxError {
   const { code, sent } = isFailure(cause) ? cause : { code: 'UNKNOWN', sent: true }
   const words = cause instanceof Error ? cause.message : 'the connection failed'
-  const said = Object.assign(new Error(concealer([secretOf(token), ...(call.secrets ?? [])])(words)), {
-    code,
-  })
+  const said = Object.assign(
+    new Error(concealer([...secretsOf(token), ...(call.secrets ?? [])])(words.slice(0, 4096))),
+    {
+      code,
+    },
+  )
   const fields = { code: meaning(code, sent), sent: sent ? ('maybe' as const) : ('no' as const), cause: said }
   return problem(call, fields, `${new URL(endpoint.url).host}: ${code} ${said.message}`)
 }
@@ -87,11 +90,15 @@ function codeOf(cause: unknown): string | undefined {
 
 // Something between us and Proxmox may quote the request back at us.
 function withoutToken(answer: RawAnswer, token: string): RawAnswer {
-  const hide = concealer([secretOf(token)])
+  const hide = concealer(secretsOf(token))
   return { ...answer, reason: hide(answer.reason), body: hide(answer.body) }
 }
 
 /** The part of a token that is no secret. What does not look like one is shown to nobody. */
 const nameOfToken = (token: string) => /^([^\s=!]+@[^\s=!]+![A-Za-z][\w.-]*)=/.exec(token)?.[1]
 
-const secretOf = (token: string) => token.slice(token.lastIndexOf('=') + 1)
+/** All behind the name. Where a token is not what it should be, nobody knows where its secret begins. */
+const secretsOf = (token: string) => [
+  token.slice(token.indexOf('=') + 1),
+  token.slice(token.lastIndexOf('=') + 1),
+]

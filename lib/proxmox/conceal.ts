@@ -1,17 +1,50 @@
+/** What is shorter is left: it would be found everywhere. */
 const fewest = 4
+/** So many letters of a secret in a row are taken for a part of it. */
+const window = 12
+/** Longer texts are lists that a call asked for; of an error no more than this is ever looked at. */
+const atMost = 65_536
 
 /**
  * Takes secrets out of a text that somebody else wrote and may have quoted from our request: as they are, and in the forms in
- * which servers and gateways print what they were sent. What is shorter than four characters is left: it would be found
- * everywhere.
+ * which servers and gateways print what they were sent. A quotation may be cut short anywhere, so parts of them count, too;
+ * in a very long text only whole ones do.
  */
 export function concealer(secrets: readonly string[]): (text: string) => string {
   const forms = [...new Set(secrets.filter(({ length }) => length >= fewest).flatMap(formsOf))]
   // The longest first, so that no part of one is left by another.
   forms.sort((a, b) => b.length - a.length)
-  return (text) =>
-    forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, '[secret]') : rest), text)
+  const short = forms.filter(({ length }) => length < window)
+  let windows: Set<string> | undefined
+  return (text) => {
+    if (forms.length === 0) return text
+    if (text.length > atMost) return withoutWhole(text, forms)
+    windows ??= new Set(forms.flatMap(windowsOf))
+    return withoutWhole(withoutParts(text, windows), short)
+  }
 }
+
+const withoutWhole = (text: string, forms: readonly string[]) =>
+  forms.reduce((rest, form) => (rest.includes(form) ? rest.replaceAll(form, mark) : rest), text)
+
+const mark = '[secret]'
+
+function withoutParts(text: string, windows: ReadonlySet<string>): string {
+  const isPart = (from: number) => windows.has(text.slice(from, from + window))
+  const kept: string[] = []
+  let from = 0
+  for (let at = 0; at + window <= text.length; at++) {
+    if (!isPart(at)) continue
+    kept.push(text.slice(from, at), mark)
+    while (isPart(at + 1)) at++
+    from = at + window
+    at = from - 1
+  }
+  return kept.length === 0 ? text : [...kept, text.slice(from)].join('')
+}
+
+const windowsOf = (form: string): string[] =>
+  Array.from({ length: Math.max(0, form.length - window + 1) }, (_, at) => form.slice(at, at + window))
 
 function formsOf(secret: string): string[] {
   const percent = encodeURIComponent(secret.toWellFormed())

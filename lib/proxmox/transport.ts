@@ -81,6 +81,10 @@ export function createTransport(options: ProxmoxOptions): Transport {
     let refusal: ProxmoxError | undefined
     for await (const token of candidates(call)) {
       guard(call, bounds)
+      if (!isSendable(token)) {
+        refusal = problem(call, { code: 'Unauthorized', sent: 'no' }, `not sent: ${NO_TOKEN}`)
+        continue
+      }
       try {
         const data = await attempt(call, { endpoint, request, token }, ports)
         endpoints.answered(endpoint)
@@ -96,7 +100,11 @@ export function createTransport(options: ProxmoxOptions): Transport {
     }
     throw (
       refusal ??
-      problem(call, { code: 'Unauthorized', sent: 'no' }, 'not sent: the token was refused just now')
+      problem(
+        call,
+        { code: 'Unauthorized', sent: 'no' },
+        'not sent: no token is stored, or it was refused just now',
+      )
     )
   }
 
@@ -126,6 +134,10 @@ export function createTransport(options: ProxmoxOptions): Transport {
 
   return { send, endpoints: () => endpoints.inOrder(), close }
 }
+
+/** What a header takes, and a token never has more of: no space, no line end, no letter of other scripts. */
+const isSendable = (token: string) => /^[!-~]+$/.test(token)
+const NO_TOKEN = 'what is stored as the token is none, wanted one line user@realm!name=secret'
 
 function isChange({ spec }: Call<unknown>): boolean {
   return spec.method !== 'GET'

@@ -56,6 +56,7 @@ export async function openStage() {
   return {
     urls,
     endpoints,
+    topicArn,
     names: tables,
     folder,
     useConfig,

@@ -161,7 +161,8 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     ...options,
     skewMs: () => inside.getStore()?.skewMs ?? 0,
     timesSent: () => (inside.getStore()?.sentTwice ? 2 : 1),
-    interpose: ({ surroundings: plain, exchange }) => {
+    interpose: (world) => {
+      const { surroundings: plain, exchange } = options.interpose?.(world) ?? world
       const log: typeof plain.log = (decision) => {
         const { uid = 'no row', turn, step = '', outcome, reason = '', code } = decision
         const invocation = inside.getStore()

@@ -1,69 +1,22 @@
-import { symbols } from 'pino'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createLogger, withIds } from '../../lib/log.ts'
-import type { RawAnswer, RawRequest } from '../../lib/proxmox/index.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { RawRequest } from '../../lib/proxmox/index.ts'
 import { type Lab, openLab } from '../lab/lab.ts'
+import {
+  expectNoTrace,
+  leftBy,
+  PASSWORD,
+  quoted,
+  secretOf,
+  secretSpec,
+  styles,
+  USER_DATA_LINE,
+} from './canary.ts'
 
-// What is secret is made recognisable, whatever stands between us and Proxmox quotes our own requests back at us, and then
-// everything that a life leaves behind is searched for it.
-
-const PASSWORD = 'cAnary-pass.7731-zebra_quartz'
-const USER_DATA_LINE = 'echo canary-of-the-publisher-5b1f "quoted & <odd>" %41 ü'
-const userData = `#!/bin/sh\n${USER_DATA_LINE}\n`
+// Whatever stands between us and Proxmox quotes our own requests back at us, and then everything that a life leaves behind is
+// searched for what is secret in them.
 
 let lab: Lab
 afterEach(() => lab?.close())
-
-/** A secret in every form in which something may print it. */
-function formsOf(secret: string): string[] {
-  const base64 = [0, 1, 2].map((skip) =>
-    Buffer.from('x'.repeat(skip) + secret)
-      .toString('base64')
-      .slice(4, -4),
-  )
-  const hex = Buffer.from(secret).toString('hex')
-  return [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), hex, ...base64]
-}
-
-/** What of a request somebody might quote: who asked, and the part of what was sent that holds secrets. */
-function quoted({ method, path, headers, body }: RawRequest): string {
-  const text = Buffer.from(body ?? []).toString('utf8')
-  const parts = ['BasicAuth', '#!/bin/sh\necho canary'].map((start) => {
-    const at = text.indexOf(start)
-    return at < 0 ? '' : text.slice(at, at + 160)
-  })
-  const { authorization = '' } = headers
-  return `${authorization} ${method} ${path} ${parts.join(' ') || text.slice(0, 200)}`
-}
-
-type Style = (quote: string) => RawAnswer | Error
-const answer = (status: number, reason: string, body: unknown): RawAnswer => ({
-  status,
-  reason,
-  headers: {},
-  body: typeof body === 'string' ? body : JSON.stringify(body),
-})
-
-const inAllForms = (quote: string) =>
-  [quote, Buffer.from(quote).toString('base64'), encodeURIComponent(quote)].join(' ')
-
-const styles: Record<string, Style> = {
-  'a message': (quote) => answer(500, 'x', { data: null, message: inAllForms(quote) }),
-  'the errors of its parameters': (quote) =>
-    answer(400, 'Parameter verification failed.', {
-      data: null,
-      errors: { name: quote, [quote.slice(0, 120)]: encodeURIComponent(quote) },
-    }),
-  'a reason phrase': (quote) => answer(403, quote.replaceAll('\n', ' '), ''),
-  'a refusal of the token': (quote) => answer(401, quote.replaceAll('\n', ' '), ''),
-  'the page of a gateway': (quote) =>
-    answer(502, 'Bad Gateway', `<pre>${quote.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre>`),
-  'something that is no answer': (quote) => answer(200, 'OK', { data: { [quote]: quote } }),
-  'the task it began': (quote) =>
-    answer(200, 'OK', { data: { status: 'stopped', exitstatus: inAllForms(quote) } }),
-  'a broken connection': (quote) =>
-    Object.assign(new Error(inAllForms(quote)), { code: 'ECONNRESET', sent: true }),
-}
 
 const calls: Record<string, RegExp> = {
   clone: /^POST \S+\/clone$/,
@@ -112,11 +65,7 @@ describe('of the token, the password and the publisher’s userData', () => {
           },
         }),
       })
-      const token = lab.world.tokens.egress
-      const secrets = [token.slice(token.lastIndexOf('=') + 1), PASSWORD, USER_DATA_LINE]
-      lab.request('alpha', {
-        spec: { userData, proxy: { auth: { username: 'ci', passwordParameter: 'pw' } } },
-      })
+      lab.request('alpha', { spec: secretSpec })
       await lab.run(
         () => ['Ready', 'Failed'].includes(lab.row('alpha')?.phase ?? '') || lab.decisions.length > ENOUGH,
       )
@@ -126,44 +75,13 @@ describe('of the token, the password and the publisher’s userData', () => {
 
       expect(struck).toBeGreaterThan(0)
       const left = {
-        // The one place where it is kept is an item of its own.
-        rows: lab.ledger.items().filter(({ uid }) => uid !== 'userdata#alpha'),
-        claims: lab.claims.all(),
-        suspects: lab.claims.suspected(),
-        events: lab.outcomes,
-        letters: lab.queues.deadLetters,
-        decisions: lab.decisions,
-        calls: lab.calls,
-        log: await logged(lab),
-        vms: lab.sim.vms(),
+        ...(await leftBy(lab)),
         paths: seen.map(({ path }) => path),
         forms: seen
           .filter(({ path }) => !path.endsWith('/upload'))
           .map(({ body }) => Buffer.from(body ?? []).toString()),
       }
-      for (const [where, what] of Object.entries(left)) {
-        const text = JSON.stringify(what)
-        for (const form of secrets.flatMap(formsOf))
-          expect({ where, has: text.includes(form) && form }).toEqual({ where, has: false })
-      }
+      expectNoTrace(left, [secretOf(lab.world.tokens.egress), PASSWORD, USER_DATA_LINE])
     },
   )
 })
-
-/** All lines of the log that the functions would write of this life, at every level. */
-async function logged({ decisions, calls: made, ledger }: Lab): Promise<string[]> {
-  const lines: string[] = []
-  const log = createLogger('trace')
-  // pino types its symbols, but not what they lead to.
-  const stream = Reflect.get(log, symbols.streamSym) as { write(line: string): boolean }
-  const spy = vi.spyOn(stream, 'write').mockImplementation((line) => lines.push(line) > 0)
-  withIds({ requestId: 'r', messageId: 'm' }, () => {
-    for (const decision of decisions) log.info(decision, 'decision')
-    for (const call of made) log.debug(call, 'call')
-    for (const { problem } of ledger.rows())
-      log.error({ err: new Error(problem?.reason ?? 'none') }, 'the record was not processed')
-  })
-  spy.mockRestore()
-  expect(lines.length).toBeGreaterThan(2)
-  return lines
-}

@@ -247,7 +247,7 @@ describe('settings', () => {
     'refuse a stage whose name no queue could bear: %s',
     (name) => {
       expect(() => readSettings(folder, name)).toThrow(
-        `--stage: got ${name}, wanted a name of lower-case letters, digits and hyphens, at most 20`,
+        `--stage: got ${JSON.stringify(name)}, wanted a name of lower-case letters, digits and hyphens, at most 20`,
       )
     },
   )
