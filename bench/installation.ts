@@ -105,13 +105,13 @@ export async function openInstallation({
 
 const claimCalls = [
   'takeVmid',
-  'freeVmid',
-  'vmidsOf',
-  'freeAllButVmids',
+  'vmidClaim',
+  'claimsOf',
+  'free',
+  'keep',
   'takeSlot',
   'freeSlots',
   'takeAgentTurn',
   'freeAgentTurn',
   'takeAddress',
-  'freeAddress',
 ] as const

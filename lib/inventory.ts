@@ -8,7 +8,7 @@ import { SUSPECTS, Suspect } from './suspects.ts'
 
 /**
  * What is needed of a row to tell what in the world it accounts for, and whether it stands still. How far a row is that is
- * at rest is left out: nobody asks, and it stands in no index.
+ * at rest is left out: nobody asks, and it stands in no index. Nor does its address, which is known of rows read by key.
  */
 export const RowSummary = Row.pick({
   uid: true,
@@ -23,6 +23,7 @@ export const RowSummary = Row.pick({
   seededOn: true,
   orphanOf: true,
   expiresAt: true,
+  address: true,
 })
   .partial({ turn: true, dueAt: true })
   .extend({ lease: z.object({ until: z.number() }).optional() })

@@ -4,7 +4,7 @@ import { conditional } from './conditional.ts'
 
 export type Slots = {
   /**
-   * Takes one of `limit` places, or keeps the one the owner has. One is left to those who wait, as long as the owner has
+   * Takes one of `limit` places, or keeps the one the owner has, stamped anew. One is left to those who wait, as long as the owner has
    * waited less than half as long as the eldest of them. `since` (ms of the epoch): when it began to wait.
    */
   takeSlot(partition: string, limit: number, owner: string, since?: number): Promise<boolean>
@@ -28,16 +28,17 @@ type Queued = Claim & { since?: number; until?: number }
 const ELDEST = 'eldest'
 const ELDEST_MS = 15_000
 
-/** Places in queues, among the claims; see lib/claims.ts, which lends `take`, `free` and `inPartition`. */
+/** Places in queues, among the claims; see lib/claims.ts, which lends `take`, `free`, `keep` and `inPartition`. */
 export function createSlots(options: {
   client: DynamoDBDocumentClient
   table: string
   now: () => number
   take(claim: Claim): Promise<boolean>
-  free(claim: Claim): Promise<void>
+  free(seen: Claim): Promise<boolean>
+  keep(seen: Claim): Promise<Claim | undefined>
   inPartition(partition: string): Promise<Queued[]>
 }): Slots {
-  const { client, table, now, take, free, inPartition } = options
+  const { client, table, now, take, free, keep, inPartition } = options
 
   async function look(partition: string, limit: number, owner: string, since = now()) {
     const claims = await inPartition(partition)
@@ -46,7 +47,7 @@ export function createSlots(options: {
     const open = Array.from({ length: limit }, (_, slot) => String(slot)).filter((slot) => !taken.has(slot))
     const isYoung = eldest?.since !== undefined && now() - since < (now() - eldest.since) / 2
     return {
-      isIn: claims.some((claim) => claim.owner === owner && claim.sort !== ELDEST),
+      own: claims.find((claim) => claim.owner === owner && claim.sort !== ELDEST),
       open: isYoung ? open.slice(1) : open,
       eldest,
     }
@@ -72,8 +73,8 @@ export function createSlots(options: {
 
   return {
     async takeSlot(partition, limit, owner, since) {
-      const { isIn, open, eldest } = await look(partition, limit, owner, since)
-      if (isIn) return true
+      const { own, open, eldest } = await look(partition, limit, owner, since)
+      if (own) return (await keep(own)) !== undefined
       for (const sort of open) {
         if (!(await take({ partition, sort, owner }))) continue
         if (eldest?.owner === owner) await free(eldest)
@@ -83,8 +84,8 @@ export function createSlots(options: {
     },
 
     async queueForSlot(partition, limit, owner, since) {
-      const { isIn, open, eldest } = await look(partition, limit, owner, since)
-      if (isIn || open.length > 0) return 'open'
+      const { own, open, eldest } = await look(partition, limit, owner, since)
+      if (own || open.length > 0) return 'open'
       const isEldest = eldest?.owner === owner
       if (isEldest && Number(eldest.until) > now() + ELDEST_MS / 2) return 'eldest'
       if (since === undefined || (!isEldest && eldest && Number(eldest.since) <= since)) return 'full'

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { addressPartition, isOfAddress } from '../../lib/claims.ts'
 import { next, type Outcome, wait } from '../../lib/outcome.ts'
 import { pickAddress } from '../../lib/pick-address.ts'
 import { type AgentInterface, isProxmoxError } from '../../lib/proxmox/index.ts'
@@ -30,6 +31,8 @@ export async function address(
       why: 'agent',
     })
   }
+  // As they were before the guest was asked: who stands still hereafter gives back none that was taken since.
+  const earlier = row.address === undefined ? [] : (await claims.claimsOf(uid)).filter(isOfAddress)
   let interfaces: AgentInterface[]
   try {
     interfaces = await vms.interfaces(place)
@@ -56,9 +59,8 @@ export async function address(
       { capSeconds: SHARED_CAP_SECONDS, late: 'AddressTaken', patch: { address: found } },
     )
   }
-  if (row.address !== undefined && row.address !== found) {
-    await claims.freeAddress(place.cluster, row.address, uid)
-  }
+  const now = addressPartition(place.cluster, found)
+  for (const claim of earlier) if (claim.partition !== now) await claims.free(claim)
   const host = ipaddr.IPv6.isValid(found) ? `[${found}]` : found
   return next('verify', { address: found, endpoint: `http://${host}:${row.spec.proxy.port}` })
 }

@@ -1,4 +1,4 @@
-import { zonePartition } from '../../lib/claims.ts'
+import { type Claim, numberOf, zonePartition } from '../../lib/claims.ts'
 import type { Config, Zone } from '../../lib/config.ts'
 import { Failure } from '../../lib/failure.ts'
 import { ownership } from '../../lib/mark.ts'
@@ -19,6 +19,7 @@ const PROBES_A_TURN = 16
 const UNFIT = ['StorageOffline', 'UnsupportedStorage', 'Unreachable'] as const
 const ZONE_FULL_CAP_SECONDS = 24 * 3600
 const SETTLING_CAP_SECONDS = 3600
+const LEAVING_CAP_SECONDS = 3600
 
 /**
  * Chooses a node and claims a VMID there. Repeatable: a claim of our own from an earlier try counts. But not while an
@@ -66,7 +67,7 @@ async function reserveOn(template: Template, zone: Zone, row: Reserving, deps: N
   })
 
   const kept = await ownClaim(row, placed, deps)
-  if (kept === 'unknown') return wait('a VMID claimed earlier cannot be looked at now', 5)
+  if (kept && 'kind' in kept) return kept
   if (kept) return next('clone', reserved(row, kept, deps))
 
   const { from, to } = zone.vmids ?? deps.cluster.vmids
@@ -75,10 +76,13 @@ async function reserveOn(template: Template, zone: Zone, row: Reserving, deps: N
   for (let probe = 0; probe < Math.min(PROBES_A_TURN, size); probe++) {
     const place = placed(from + ((first + probe) % size))
     if (row.littered?.includes(place.vmid)) continue
-    if (!(await deps.claims.takeVmid(place.cluster, place.vmid, row.uid))) continue
+    const claim = await deps.claims.takeVmid(place.cluster, place.vmid, row.uid)
+    // The index is late, or another process of ours is at it: the next look tells.
+    if (claim === 'its own') return wait(CHANGED, 1)
+    if (claim === 'another’s') continue
     if ((await deps.vms.isFree(place.vmid)) && (await hasNoDisk(place, deps)))
       return next('clone', reserved(row, place, deps))
-    await deps.claims.freeVmid(place.cluster, place.vmid, row.uid)
+    await deps.claims.free(claim)
   }
   const probed = row.probed + PROBES_A_TURN
   if (probed < size) return wait('looking for a free VMID', 0, { patch: { probed } })
@@ -130,32 +134,46 @@ function noNode(zone: Zone, { spec }: Reserving, config: Config): Failure {
   return new Failure('NoNode', message, { class: 'transient' })
 }
 
+const CHANGED = 'what was claimed earlier has changed meanwhile'
+
 /**
  * A number we claimed in an earlier try and may use; numbers that turned out to be held by others, and all but one, are
- * given back. The row has settled, so nothing of ours can still appear at a number held by another.
+ * given back. The row has settled, so nothing of ours can still appear at a number held by another. What is kept is
+ * stamped anew: who stood still since an earlier try gives back only what he saw then.
  */
-async function ownClaim(row: Reserving, placed: (vmid: number) => Place, { vms, claims, config }: Needs) {
-  const ours: Place[] = []
-  const free: Place[] = []
-  for (const { cluster, vmid } of await claims.vmidsOf(row.uid)) {
-    const place = placed(vmid)
-    if (cluster !== place.cluster) continue
-    if (row.littered?.includes(vmid)) {
-      await claims.freeVmid(cluster, vmid, row.uid)
+async function ownClaim(
+  row: Reserving,
+  placed: (vmid: number) => Place,
+  { vms, claims, config }: Needs,
+): Promise<Place | Outcome | undefined> {
+  type Found = { claim: Claim; place: Place }
+  const ours: Found[] = []
+  const free: Found[] = []
+  for (const claim of await claims.claimsOf(row.uid)) {
+    const number = numberOf(claim)
+    if (!number) continue
+    if (claim.leaving !== undefined)
+      return wait(`the VM that it had at ${number.vmid} is being deleted`, 10, {
+        capSeconds: LEAVING_CAP_SECONDS,
+      })
+    const place = placed(number.vmid)
+    if (number.cluster !== place.cluster) continue
+    if (row.littered?.includes(place.vmid)) {
+      if (!(await claims.free(claim))) return wait(CHANGED, 1)
       continue
     }
     const look = await vms.look(place, 'nothing')
-    if (look.kind === 'unknown') return 'unknown'
+    if (look.kind === 'unknown') return wait('a VMID claimed earlier cannot be looked at now', 5)
     const isOurs =
       look.kind === 'vm' && ownership(look.config, { ...row, place }, config.deployment).kind === 'ours'
-    if (isOurs) ours.push(place)
-    else if (look.kind === 'absent' && (await hasNoDisk(place, { vms }))) free.push(place)
-    else await claims.freeVmid(cluster, vmid, row.uid)
+    if (isOurs) ours.push({ claim, place })
+    else if (look.kind === 'absent' && (await hasNoDisk(place, { vms }))) free.push({ claim, place })
+    else if (!(await claims.free(claim))) return wait(CHANGED, 1)
   }
   const [kept, ...spare] = [...ours, ...free]
-  for (const place of spare)
-    if (free.includes(place)) await claims.freeVmid(place.cluster, place.vmid, row.uid)
-  return kept
+  for (const one of spare) if (free.includes(one) && !(await claims.free(one.claim))) return wait(CHANGED, 1)
+  if (kept && !(await claims.keep(kept.claim))) return wait(CHANGED, 1)
+  return kept?.place
 }
 
 /** No disk of an earlier VM is left that a clone would trip over. */

@@ -1,11 +1,11 @@
 import { askedOfHa } from '../../lib/asked-of-ha.ts'
+import type { Claims } from '../../lib/claims.ts'
 import { readMark } from '../../lib/mark.ts'
 import { HOLD_TAG, seedPrefix } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
-import type { Provider, VmConfig, VmStatus } from '../../lib/proxmox/index.ts'
-import { accomplished, type Moment, type Row, type RowOf } from '../../lib/record.ts'
+import type { Provider, VmStatus } from '../../lib/proxmox/index.ts'
+import { accomplished, type Moment, type Place, type Row, type RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
-import { placeholders, symptoms } from '../../lib/symptoms.ts'
 import type { Deps } from './steps.ts'
 
 type Stopping = RowOf['stop'] & Moment
@@ -15,10 +15,16 @@ type Stopping = RowOf['stop'] & Moment
  * while a call of ours may still run. A VM that we started is stopped without being asked whether it runs; whether it
  * stands then, only the machine tells.
  */
-export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'config'>): Promise<Outcome> {
+export async function stop(
+  row: Stopping,
+  { vms, claims, config }: Pick<Deps, 'vms' | 'claims' | 'config'>,
+): Promise<Outcome> {
   if (row.task && row.task.step !== 'stop') return overtaken(row.task, vms)
   if (!row.settled) return wait('a call that was not answered may still run', 10)
-  if (row.place?.node === '') return located(row, vms, config.deployment)
+  if (row.place?.node === '') {
+    if (!(await isLeftTo(row, row.place, claims))) return next('release', { place: undefined })
+    return located(row, vms, config.deployment)
+  }
   const { ended, place } = row
   if (place && accomplished(row, 'stop') && standsStill(await vms.glance(place)))
     return next('unseed', { cloned: true })
@@ -26,38 +32,21 @@ export async function stop(row: Stopping, { vms, config }: Pick<Deps, 'vms' | 'c
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return next('unseed', { cloned: undefined })
   const { vm, config: current } = sight
-  const kept = keptBy(current)
-  if (kept) {
-    const { uid } = row
-    const hint = symptoms.Protected.hint({ ...placeholders, uid, ...vm, release: kept.release })
-    return fail('Protected', `VM ${vm.vmid} is ${kept.why}`, hint)
+  if (current.protection) {
+    const hint = `somebody wanted it kept; if not: on node ${vm.node} \`qm set ${vm.vmid} --protection 0\`, then redrive`
+    return fail('Protected', `VM ${vm.vmid} is protected against deletion`, hint)
+  }
+  if (current.tags.has(HOLD_TAG)) {
+    const rest = [...current.tags].filter((tag) => tag !== HOLD_TAG)
+    const mend = rest.length > 0 ? `--tags ${rest.join(',')}` : '--delete tags'
+    const hint = `somebody put the tag there; if it may go: on node ${vm.node} \`qm set ${vm.vmid} ${mend}\`, then redrive`
+    return fail('Protected', `VM ${vm.vmid} is tagged ${HOLD_TAG}`, hint)
   }
   const wasStarted = ended?.step === 'start' && ended.ok
   if (!wasStarted && standsStill(await vms.status(vm)))
     return next('unseed', { cloned: true, ...(place && { place: { ...place, node: vm.node } }) })
   if (askedOfHa(row, 'stop')) return wait('HA is to stop it', 5)
   return task(await vms.stop(vm), 'stopping')
-}
-
-/** What keeps a VM from being deleted, and the options of `qm set` that let go of it. */
-function keptBy({ protection, tags }: VmConfig): { why: string; release: string } | undefined {
-  const rest = [...tags].filter((tag) => tag !== HOLD_TAG)
-  const keepers = [
-    ...(protection ? [{ why: 'protected against deletion', release: '--protection 0' }] : []),
-    ...(tags.has(HOLD_TAG)
-      ? [
-          {
-            why: `tagged ${HOLD_TAG}`,
-            release: rest.length > 0 ? `--tags '${rest.join(';')}'` : '--delete tags',
-          },
-        ]
-      : []),
-  ]
-  if (keepers.length === 0) return undefined
-  return {
-    why: keepers.map(({ why }) => why).join(' and '),
-    release: keepers.map(({ release }) => release).join(' '),
-  }
 }
 
 const standsStill = (status: VmStatus | undefined) => status?.running === false && status.qmp === 'stopped'
@@ -67,6 +56,16 @@ async function overtaken({ upid, step }: NonNullable<Row['task']>, vms: Provider
   if (step !== 'clone') return wait(`the task of ${step} is still running`, 1)
   await vms.cancel(upid)
   return wait('the clone is told to stop', 2)
+}
+
+/**
+ * Whether an orphan's number is left to this row. A message that comes twice, or late, finds that it was given back, or
+ * taken anew by the uid whose VM it is about: then what stands there is that uid's own business.
+ */
+async function isLeftTo({ uid, orphanOf }: Row, { cluster, vmid }: Place, claims: Claims): Promise<boolean> {
+  const claim = await claims.vmidClaim(cluster, vmid)
+  // An earlier version gave the claim itself to the orphan's row.
+  return claim?.owner === uid || (claim?.owner === orphanOf && claim?.leaving === uid)
 }
 
 /** An orphan is known by its number alone. Its node is looked up, and its disks' storage in its configuration. */

@@ -1,11 +1,12 @@
 import { atMost } from '../../lib/at-most.ts'
-import type { Claims } from '../../lib/claims.ts'
+import { type Claim, type Claims, keeperOf, vmidPartition } from '../../lib/claims.ts'
 import type { Resume } from '../../lib/events.ts'
-import type { Inventory, RowSummary } from '../../lib/inventory.ts'
+import type { Inventory } from '../../lib/inventory.ts'
 import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
 import type { Queues } from '../../lib/queue.ts'
 import { keyOf, type Orphan, type ProxyDeletionRequested } from '../delete/event.ts'
 import type { Action, State, Warning } from './event.ts'
+import { isSpare } from './find-claims.ts'
 import type { Planned } from './plan.ts'
 import { sightOf } from './sight.ts'
 import { isLive } from './world.ts'
@@ -16,7 +17,7 @@ export type Deed = { state: State; why?: string; warning?: Warning }
 /** All that gc may change: messages, claims, and the volumes it sweeps. It writes no row. */
 export type Hands = {
   inventory: Pick<Inventory, 'row'>
-  claims: Pick<Claims, 'takeVmid' | 'freeVmid' | 'freeSlots'>
+  claims: Pick<Claims, 'leaveVmid' | 'free'>
   queues: Pick<Queues, 'send'>
   /** Undefined for a cluster that is not configured. */
   vmsOf(cluster: string): Pick<Provider, 'isFree' | 'look' | 'deleteVolume'> | undefined
@@ -24,6 +25,8 @@ export type Hands = {
   listed(cluster: string, vmid: number): ListedVm | undefined
   deployment: string
   now(): number
+  /** A claim as this run saw it, before anything was proven. */
+  claimed(partition: string, sort: string): Claim | undefined
   /** No action starts later. */
   untilMs: number
 }
@@ -68,14 +71,17 @@ type Of<K extends Action['kind']> = Action & { kind: K }
 
 async function deleteOrphan(
   { cluster, vmid, uid }: Of<'delete orphan'>,
-  { inventory, claims, queues }: Hands,
+  { inventory, claims, queues, claimed }: Hands,
 ) {
   if (isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
   const orphan = { type: 'Orphan', cluster, vmid, uid } satisfies Orphan
   const owner = keyOf(orphan)
   if (isLive(await inventory.row(owner))) return overtaken('it is being deleted already')
-  // The number stays taken until its deletion has proven it free. Where its old owner's claim still stands, that does as well.
-  await claims.takeVmid(cluster, vmid, owner)
+  // The number stays taken until its deletion has proven it free, and its old owner, should it be asked for again, waits
+  // for that. If it was quicker, the VM is its own again.
+  const seen = claimed(vmidPartition(cluster), String(vmid))
+  if (!(await claims.leaveVmid({ cluster, vmid }, uid, owner, seen)))
+    return overtaken('its number was taken anew')
   await queues.send('delete', orphan, { delaySeconds: 0 })
   return done
 }
@@ -143,26 +149,20 @@ async function showDisk(action: Of<'show disk'>, { vmsOf }: Hands): Promise<Deed
 }
 
 async function freeClaim(action: Of<'free claim'>, hands: Hands): Promise<Deed> {
-  const { cluster, partition, owner, vmid } = action
+  const { cluster, partition, sort, owner, vmid } = action
   const { inventory, claims } = hands
-  const row = await inventory.row(owner)
-  if (vmid === undefined) {
-    if (isLive(row) && !isIdleSlot(partition, row)) return overtaken(`${owner} needs it`)
-    await claims.freeSlots(partition, owner)
-    return done
-  }
-  if (isLive(row)) return overtaken(`${owner} has a row again`)
+  const seen = hands.claimed(partition, sort)
+  if (seen?.owner !== owner) return overtaken('it is another’s')
+  const keeper = keeperOf(seen)
+  const row = await inventory.row(keeper)
+  if (isLive(row) && !isSpare(seen, row)) return overtaken(`${keeper} needs it`)
+  const giveBack = async () => ((await claims.free(seen)) ? done : overtaken('it was taken anew'))
+  if (vmid === undefined) return giveBack()
   const holder = await holderOf(cluster, vmid, owner, hands)
-  if (holder === 'nobody' || holder === 'another') {
-    await claims.freeVmid(cluster, vmid, owner)
-    return done
-  }
+  if (holder === 'nobody' || holder === 'another') return giveBack()
   if (holder === 'its VM') return overtaken('its VM still stands')
   return { ...overtaken(holder), warning: hidden(cluster, vmid, owner, hands.listed(cluster, vmid)?.node) }
 }
-
-const isIdleSlot = (partition: string, { step }: RowSummary) =>
-  partition.startsWith('clone#') && step !== 'clone' && step !== 'destroy'
 
 /** Who is at a number, by the proof that `release` asks for; only what is surely not its owner's lets a claim go. */
 async function holderOf(cluster: string, vmid: number, uid: string, { vmsOf, listed, deployment }: Hands) {

@@ -1,19 +1,20 @@
-import type { Claim } from '../../lib/claims.ts'
+import { addressPartition, type Claim, isOfAddress, keeperOf, numberOf } from '../../lib/claims.ts'
+import type { RowSummary } from '../../lib/inventory.ts'
 import { type Finding, type Scene, silence, silentNodes } from './finding.ts'
 import { type ClusterView, isLive } from './world.ts'
 
 /** The steps that work in a place of their storage's queue. */
 const SLOT_STEPS: ReadonlySet<string | undefined> = new Set(['clone', 'destroy'])
 
-/** Claims whose owner is gone, and places in a storage's queue whose owner is not in the step that takes one. */
+/** Claims whose row is gone, and those that a row which is there does not need. */
 export function findClaims(scene: Scene): Finding[] {
   const clusters = new Map(scene.world.clusters.map((cluster) => [cluster.name, numbersOf(cluster)]))
   return scene.world.claims.flatMap((claim) => {
     const { partition, sort, owner } = claim
     const subject = subjectOf(claim, scene)
     if (!subject) return []
-    const row = scene.rows.byUid.get(owner)
-    if (isLive(row) && !(subject.kind === 'slot' && !SLOT_STEPS.has(row.step))) return []
+    const row = scene.rows.byUid.get(keeperOf(claim))
+    if (isLive(row) && !isSpare(claim, row)) return []
     const key = `claim#${partition}#${sort}#${owner}`
     const cluster = clusters.get(subject.cluster)
     const blocked = cluster ? blockade(subject, cluster, scene, key) : 'its cluster could not be looked at'
@@ -27,6 +28,19 @@ export function findClaims(scene: Scene): Finding[] {
       },
     ]
   })
+}
+
+/**
+ * Whether a live row does not need a claim of its own: its process stood still, and took it when others had gone on. A place
+ * in a storage's queue is for two steps alone; a proxy that is ready is at one number and one address.
+ */
+export function isSpare(claim: Claim, { phase, step, place, address }: RowSummary): boolean {
+  if (claim.partition.startsWith('clone#')) return !SLOT_STEPS.has(step)
+  if (phase !== 'Ready' || !place) return false
+  const number = numberOf(claim)
+  if (number) return number.cluster !== place.cluster || number.vmid !== place.vmid
+  if (!isOfAddress(claim) || address === undefined) return false
+  return claim.partition !== addressPartition(place.cluster, address)
 }
 
 type Subject =
@@ -70,7 +84,10 @@ function blockade(subject: Subject, cluster: Numbered, scene: Scene, key: string
   }
   const silent = silence(cluster)
   if (silent) return silent.blocked
-  if (subject.kind === 'address') return cluster.marked.has(subject.of) ? 'its VM still stands' : undefined
+  // Of a proxy that is ready, its VM stands, and has another.
+  const isReady = scene.rows.byUid.get(subject.kind === 'address' ? subject.of : '')?.phase === 'Ready'
+  if (subject.kind === 'address')
+    return cluster.marked.has(subject.of) && !isReady ? 'its VM still stands' : undefined
   if (subject.kind !== 'vmid') return undefined
   const { vmid } = subject
   if (cluster.sights.get(vmid)?.kind === 'ours') return 'its VM still stands'

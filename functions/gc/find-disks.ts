@@ -1,3 +1,4 @@
+import { keeperOf } from '../../lib/claims.ts'
 import type { Suspect } from '../../lib/suspects.ts'
 import { type Finding, type Scene, silence } from './finding.ts'
 import { inRange } from './rules.ts'
@@ -49,10 +50,10 @@ export function findDisks(cluster: ClusterView, scene: Scene): Finding[] {
   )
 }
 
-/** Claimed numbers of a cluster, with their owners. */
+/** Claimed numbers of a cluster, with the uids whose rows give them back. */
 export function ownersOf(cluster: string, { world }: Pick<Scene, 'world'>): ReadonlyMap<number, string> {
   const claims = world.claims.filter(({ partition }) => partition === `vmid#${cluster}`)
-  return new Map(claims.map(({ sort, owner }) => [Number(sort), owner]))
+  return new Map(claims.map((claim) => [Number(claim.sort), keeperOf(claim)]))
 }
 
 /** Earlier looks at disks, by volume. */

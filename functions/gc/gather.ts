@@ -1,17 +1,26 @@
 import { atMost } from '../../lib/at-most.ts'
-import type { Claim } from '../../lib/claims.ts'
+import { type Claim, isOfAddress, keeperOf } from '../../lib/claims.ts'
 import type { Clusters } from '../../lib/clusters.ts'
 import type { Config } from '../../lib/config.ts'
-import type { Inventory } from '../../lib/inventory.ts'
+import type { Inventory, RowSummary } from '../../lib/inventory.ts'
 import type { Invocation } from '../../lib/life-cycle.ts'
 import { isProxmoxError, type ListedVm, type Provider } from '../../lib/proxmox/index.ts'
 import { keyOf } from '../delete/event.ts'
 import type { Skipped } from './event.ts'
+import { isSpare } from './find-claims.ts'
 import { lacksTags } from './find-vms.ts'
 import { lookRound, type Seen } from './look-round.ts'
 import { mayBeOurs, type Rules } from './rules.ts'
 import { readSeed, sightOf } from './sight.ts'
-import { type ClusterView, indexRows, type Rows, type Sight, type Surroundings, type World } from './world.ts'
+import {
+  type ClusterView,
+  indexRows,
+  isLive,
+  type Rows,
+  type Sight,
+  type Surroundings,
+  type World,
+} from './world.ts'
 
 export type Sources = {
   config: Config
@@ -50,7 +59,8 @@ export async function gather(
     for (const row of await inventory.rowsOf(uids)) rows.set(row.uid, row)
   }
   const named = [...claims.flatMap(ownerOf), ...seen.flatMap((one) => seedOwners(one, rules))]
-  await learn(named.filter((uid) => !rows.has(uid)))
+  const unlisted = named.filter((uid) => !rows.has(uid))
+  await learn([...unlisted, ...haveSeveralAddresses(claims), ...seemToBeElsewhere(claims, rows)])
   const index = indexRows([...rows.values()])
   const looked = await Promise.all(
     seen.flatMap(({ cluster }) =>
@@ -105,7 +115,20 @@ function isWorthALook(vm: ListedVm, cluster: string, rows: Rows, rules: Rules): 
 }
 
 /** Turns to ask a guest agent lapse by themselves. */
-const ownerOf = ({ partition, owner }: Claim) => (partition.startsWith('agent#') ? [] : [owner])
+const ownerOf = (claim: Claim) => (claim.partition.startsWith('agent#') ? [] : [claim.owner, keeperOf(claim)])
+
+/** By an index that is a moment behind. */
+const seemToBeElsewhere = (claims: readonly Claim[], rows: ReadonlyMap<string, RowSummary>) =>
+  claims.flatMap((claim) => {
+    const row = rows.get(keeperOf(claim))
+    return isLive(row) && isSpare(claim, row) ? [row.uid] : []
+  })
+
+/** Which of them a proxy is at, its row tells. */
+function haveSeveralAddresses(claims: readonly Claim[]): string[] {
+  const owners = Map.groupBy(claims.filter(isOfAddress), ({ owner }) => owner)
+  return [...owners].flatMap(([owner, own]) => (own.length > 1 ? [owner] : []))
+}
 
 const seedOwners = ({ cluster }: Seen, { deployment }: Rules) =>
   (cluster?.seeds ?? []).flatMap(({ volumes }) =>

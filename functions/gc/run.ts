@@ -75,8 +75,10 @@ export function createGc(outside: GcPorts): Gc {
     const lists = new Map(
       world.clusters.map(({ name, vms }) => [name, new Map(vms.map((vm) => [vm.vmid, vm]))]),
     )
+    const claims = new Map(world.claims.map((claim) => [`${claim.partition}#${claim.sort}`, claim]))
     return {
       ...ports,
+      claimed: (partition, sort) => claims.get(`${partition}#${sort}`),
       deployment: rules.deployment,
       vmsOf: (cluster) => clusters.named(cluster, invocation),
       listed: (cluster, vmid) => lists.get(cluster)?.get(vmid),

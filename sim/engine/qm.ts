@@ -1,16 +1,12 @@
 import { type Cluster, confMissing, isQuorate, vmOn } from './cluster.ts'
-import { apply } from './config-apply.ts'
-import { prepare } from './config-change.ts'
 import { isDriveSlot } from './drives.ts'
-import type { Ctx } from './endpoint.ts'
 import { die, PveError } from './errors.ts'
 import { checkHa, haTask } from './ha.ts'
 import { migrate } from './migrate.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
 
-/** `upid` of the task that it began, which is at work still. */
-export type QmResult = { exitCode: number; stdout: string; stderr: string; upid?: string }
+export type QmResult = { exitCode: number; stdout: string; stderr: string }
 
 export type Args = { words: string[]; options: Record<string, string> }
 
@@ -23,12 +19,12 @@ export function qm(cluster: Cluster, node: string, argv: string[]): QmResult {
 }
 
 /** Runs a command on the cluster as it is now; what Proxmox dies with comes out as a shell shows it. */
-export function answered(cluster: Cluster, run: () => string | { upid: string }): QmResult {
+export function answered(cluster: Cluster, run: () => string): QmResult {
   try {
     cluster.catchUp()
-    const said = run()
+    const stdout = run()
     cluster.commit()
-    return { exitCode: 0, stdout: '', stderr: '', ...(typeof said === 'string' ? { stdout: said } : said) }
+    return { exitCode: 0, stdout, stderr: '' }
   } catch (error) {
     if (!(error instanceof PveError)) throw error
     const details = Object.entries(error.errors ?? {}).map(([key, text]) => `${key}: ${text}\n`)
@@ -58,7 +54,7 @@ export function parseArgv(argv: string[]): Args {
   return args
 }
 
-type Command = (cluster: Cluster, node: string, args: Args) => string | { upid: string }
+type Command = (cluster: Cluster, node: string, args: Args) => string
 
 const commands: Record<string, Command> = {
   list(cluster, node) {
@@ -92,13 +88,11 @@ const commands: Record<string, Command> = {
     const { delete: gone, digest, ...values } = options
     if (digest !== undefined && digest !== digestOf(vm)) die('checksum mismatch (file change by other user?)')
     for (const key of gone?.split(',') ?? []) delete vm.config[key]
-    const drives: Record<string, string> = {}
     for (const [key, value] of Object.entries(values)) {
       if (!cluster.options.has(key)) throw new PveError(400, `Unknown option: ${key}`)
-      if (isDriveSlot(key)) drives[key] = value
-      else vm.config[key] = value
+      if (isDriveSlot(key)) die(`drives are changed through the API: ${key}`)
+      vm.config[key] = value
     }
-    if (Object.keys(drives).length > 0) setDrives(cluster, node, vm.vmid, drives)
     return `update VM ${vm.vmid}: ${Object.entries(values)
       .map(([key, value]) => `-${key} ${value}`)
       .join(' ')}\n`
@@ -129,14 +123,6 @@ const commands: Record<string, Command> = {
   ),
 }
 
-/** A drive is put in and taken out as through the API. */
-function setDrives(cluster: Cluster, node: string, vmid: number, drives: Record<string, string>): void {
-  const params = { node, vmid, ...drives }
-  const call = { node, method: 'PUT', path: '', params }
-  const ctx: Ctx = { cluster, node, received: node, caller: 'root@pam', params, call }
-  apply(ctx, prepare(ctx))
-}
-
 function fork(
   type: string,
   data: (args: Args) => object,
@@ -145,8 +131,8 @@ function fork(
   return (cluster, node, args) => {
     before?.(cluster, node, args)
     const vmid = vmidOf(args)
-    const run = { vmid, ...data(args) }
-    return { upid: cluster.tasks.fork(node, haTask(cluster, vmid, type), String(vmid), 'root@pam', run) }
+    cluster.tasks.fork(node, haTask(cluster, vmid, type), String(vmid), 'root@pam', { vmid, ...data(args) })
+    return ''
   }
 }
 

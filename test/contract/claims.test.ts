@@ -1,6 +1,6 @@
-import { QueryCommand } from '@aws-sdk/lib-dynamodb'
+import { PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Claims, createClaims } from '../../lib/claims.ts'
+import { type Claim, type Claims, createClaims, numberOf } from '../../lib/claims.ts'
 import { createSuspects, type Suspects } from '../../lib/suspects.ts'
 import { createMemoryClaims } from '../fakes/claims.ts'
 import { createMemoryTables } from '../fakes/tables.ts'
@@ -12,6 +12,8 @@ type Opened = {
   /** The suspects' details, by what they are about. */
   suspects(): Promise<Record<string, unknown>[]>
   judged(): Suspects
+  /** Writes a claim as versions before the stamps did. */
+  unstamped(claim: Claim): Promise<void>
   close(): Promise<void>
 }
 
@@ -44,47 +46,138 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       return results.filter((one) => one !== undefined)
     }
 
+    /** The claim that is there for the asking. */
+    async function taken(vmid: number, one = owner) {
+      const claim = await claims.takeVmid(cluster, vmid, one)
+      if (typeof claim === 'string') throw new Error(`${vmid} is ${claim}`)
+      return claim
+    }
+    const numbersOf = async (one: string) =>
+      (await claims.claimsOf(one)).flatMap((claim) => numberOf(claim) ?? [])
+    const freeAll = async (one: string) => {
+      for (const claim of await claims.claimsOf(one)) await claims.free(claim)
+    }
+
     // Report: ionos-cloud/cluster-api-provider-proxmox#842
     it('gives a VMID to one of fifty who want it at once', async () => {
-      const winners = await takenBy((one) => claims.takeVmid(cluster, 5001, one), 50)
+      const winners = await takenBy(
+        async (one) => typeof (await claims.takeVmid(cluster, 5001, one)) === 'object',
+        50,
+      )
       expect(winners).toHaveLength(1)
-      expect(await claims.vmidsOf(winners[0] ?? '')).toEqual([{ cluster, vmid: 5001 }])
+      expect(await numbersOf(winners[0] ?? '')).toEqual([{ cluster, vmid: 5001 }])
     })
 
-    it('gives a VMID to its owner again, and to nobody else', async () => {
-      expect(await claims.takeVmid(cluster, 5001, owner)).toBe(true)
-      expect(await claims.takeVmid(cluster, 5001, owner)).toBe(true)
-      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
+    it('gives a VMID once, also to its owner, who is told that it has it', async () => {
+      expect(await claims.takeVmid(cluster, 5001, owner)).toMatchObject({ owner, sort: '5001' })
+      expect(await claims.takeVmid(cluster, 5001, owner)).toBe('its own')
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe('another’s')
+    })
+
+    it('tells the claim on a VMID as it is', async () => {
+      expect(await claims.vmidClaim(cluster, 5001)).toBeUndefined()
+      const claim = await taken(5001)
+      expect(await claims.vmidClaim(cluster, 5001)).toMatchObject(claim)
+      expect(await claims.claimsOf(owner)).toMatchObject([claim])
+    })
+
+    it('frees a claim for those alone who saw it as it is', async () => {
+      const first = await taken(5001)
+      expect(await claims.free(first)).toBe(true)
+      expect(await claims.free(first)).toBe(true)
+      const second = await taken(5001)
+      expect(await claims.free(first)).toBe(false)
+      expect(await numbersOf(owner)).toEqual([{ cluster, vmid: 5001 }])
+      expect(await claims.free(second)).toBe(true)
+      await taken(5001, other)
+      expect(await claims.free(second)).toBe(true)
+      expect(await numbersOf(other)).toEqual([{ cluster, vmid: 5001 }])
+    })
+
+    it('stamps anew what is kept, for one of those who saw it', async () => {
+      const seen = await taken(5001)
+      const kept = await Promise.all(Array.from({ length: 20 }, () => claims.keep(seen)))
+      const [claim, ...others] = kept.filter((one) => one !== undefined)
+      if (!claim) throw new Error('nobody could keep it')
+      expect(others).toEqual([])
+      expect(await claims.free(seen)).toBe(false)
+      expect(await claims.vmidClaim(cluster, 5001)).toMatchObject({ owner, stamp: claim.stamp })
+      expect(await claims.free(claim)).toBe(true)
+      expect(await claims.keep(claim)).toBeUndefined()
+      expect(await claims.vmidClaim(cluster, 5001)).toBeUndefined()
+    })
+
+    it('frees and keeps a claim that an earlier version took, until it is stamped', async () => {
+      for (const vmid of [5001, 5002])
+        await opened.unstamped({ partition: `vmid#${cluster}`, sort: String(vmid), owner })
+      const [first, second] = await claims.claimsOf(owner)
+      if (!first || !second) throw new Error('two were there')
+      expect(first.stamp).toBeUndefined()
+      expect(await claims.free(first)).toBe(true)
+      expect(await claims.keep(second)).toMatchObject({ stamp: expect.any(String) })
+      expect(await claims.free(second)).toBe(false)
+      expect(await claims.keep(second)).toBeUndefined()
+    })
+
+    describe('a VMID that is left to who deletes the VM there', () => {
+      const keeper = () => `orphan#${cluster}#5001`
+      const leave = (seen?: Awaited<ReturnType<typeof taken>>, whose = owner) =>
+        claims.leaveVmid({ cluster, vmid: 5001 }, whose, keeper(), seen)
+
+      it('stays its owner’s, where it was nobody’s as well', async () => {
+        expect(await leave()).toBe(true)
+        expect(await claims.claimsOf(owner)).toMatchObject([{ owner, leaving: keeper() }])
+        expect(await claims.takeVmid(cluster, 5001, owner)).toBe('its own')
+      })
+
+      it('is left as it was seen, or not at all', async () => {
+        const first = await taken(5001)
+        expect(await leave()).toBe(false)
+        await claims.free(first)
+        expect(await leave(first)).toBe(false)
+        const second = await taken(5001)
+        expect(await leave(first)).toBe(false)
+        expect(await leave(second)).toBe(true)
+        expect(await claims.free(second)).toBe(false)
+        expect(await claims.claimsOf(owner)).toMatchObject([{ leaving: keeper() }])
+        await freeAll(owner)
+        expect(await claims.claimsOf(owner)).toEqual([])
+      })
+
+      it('is nobody else’s; one that an earlier version gave to the keeper is its owner’s again', async () => {
+        const others = await taken(5001, other)
+        expect(await leave(others)).toBe(false)
+        await claims.free(others)
+        expect(await leave(await taken(5001, keeper()))).toBe(true)
+        expect(await claims.claimsOf(owner)).toMatchObject([{ leaving: keeper() }])
+        expect(await claims.claimsOf(keeper())).toEqual([])
+      })
     })
 
     it('tells a number of one cluster from the same number of another', async () => {
       await claims.takeVmid(cluster, 5001, owner)
-      expect(await claims.takeVmid(`${cluster}x`, 5001, other)).toBe(true)
-    })
-
-    it('frees a VMID for its owner alone', async () => {
-      await claims.takeVmid(cluster, 5001, owner)
-      await claims.freeVmid(cluster, 5001, other)
-      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
-      await claims.freeVmid(cluster, 5001, owner)
-      await claims.freeVmid(cluster, 5001, owner)
-      expect(await claims.takeVmid(cluster, 5001, other)).toBe(true)
+      expect(await claims.takeVmid(`${cluster}x`, 5001, other)).toMatchObject({ owner: other })
     })
 
     it('never lets a claim of a VMID lapse', async () => {
       await claims.takeVmid(cluster, 5001, owner)
       now += 1000 * 86_400_000
-      expect(await claims.takeVmid(cluster, 5001, other)).toBe(false)
+      expect(await claims.takeVmid(cluster, 5001, other)).toBe('another’s')
     })
 
-    it('lists the VMIDs of an owner, and nothing else of it', async () => {
-      await claims.takeVmid(cluster, 5001, owner)
-      await claims.takeVmid(cluster, 5002, owner)
-      await claims.takeVmid(cluster, 5003, other)
+    it('lists what an owner has, with the numbers of its VMIDs', async () => {
+      await taken(5001)
+      await taken(5002)
+      await taken(5003, other)
       await claims.takeSlot(`clone#${cluster}#vmdata`, 2, owner)
       await claims.takeAgentTurn(cluster, 'pve1', owner)
-      const vmids = await claims.vmidsOf(owner)
-      expect(vmids.sort((a, b) => a.vmid - b.vmid)).toEqual([
+      expect((await claims.claimsOf(owner)).map(({ partition }) => partition).sort()).toEqual([
+        `agent#${cluster}#pve1`,
+        `clone#${cluster}#vmdata`,
+        `vmid#${cluster}`,
+        `vmid#${cluster}`,
+      ])
+      expect((await numbersOf(owner)).sort((a, b) => a.vmid - b.vmid)).toEqual([
         { cluster, vmid: 5001 },
         { cluster, vmid: 5002 },
       ])
@@ -101,9 +194,13 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await claims.takeSlot(partition, 3, `${cluster}-late`)).toBe(false)
     })
 
-    it('keeps one slot for an owner that asks again', async () => {
+    it('keeps one slot for an owner that asks again, and stamps it anew', async () => {
       const partition = `clone#${cluster}#vmdata`
       expect(await claims.takeSlot(partition, 2, owner)).toBe(true)
+      const [seen] = await claims.claimsOf(owner)
+      if (!seen) throw new Error('it was taken')
+      expect(await claims.takeSlot(partition, 2, owner)).toBe(true)
+      expect(await claims.free(seen)).toBe(false)
       expect(await claims.takeSlot(partition, 2, owner)).toBe(true)
       expect(await claims.takeSlot(partition, 2, other)).toBe(true)
     })
@@ -161,7 +258,7 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       const partition = `clone#${cluster}#vmdata`
       await claims.takeSlot(partition, 1, owner)
       await claims.queueForSlot(partition, 1, `${cluster}-elder`, now - 100_000)
-      await claims.freeAllButVmids(`${cluster}-elder`)
+      await freeAll(`${cluster}-elder`)
       await claims.freeSlots(partition, owner)
       expect(await claims.takeSlot(partition, 1, other)).toBe(true)
     })
@@ -205,37 +302,31 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       expect(await claims.takeAddress(cluster, '10.0.0.8', other)).toBe(other)
     })
 
-    it('frees an address for its owner alone, and never by time', async () => {
+    it('frees an address as it was seen, and never by time', async () => {
       await claims.takeAddress(cluster, '10.0.0.7', owner)
-      await claims.freeAddress(cluster, '10.0.0.7', other)
+      const [seen] = await claims.claimsOf(owner)
+      if (!seen) throw new Error('it was taken')
       now += 1000 * 86_400_000
       expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(owner)
-      await claims.freeAddress(cluster, '10.0.0.7', owner)
+      await claims.takeAddress(cluster, '10.0.0.7', owner)
+      expect(await claims.free(seen)).toBe(false)
+      await freeAll(owner)
       expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(other)
     })
 
-    it('gives back everything of an owner but VMIDs', async () => {
+    it('gives back whatever an owner has, one by one', async () => {
       await claims.takeVmid(cluster, 5001, owner)
       await claims.takeSlot(`clone#${cluster}#vmdata`, 1, owner)
       await claims.takeSlot(`zone#${cluster}`, 1, owner)
       await claims.takeAgentTurn(cluster, 'pve1', owner)
       await claims.takeAddress(cluster, '10.0.0.7', owner)
-      await claims.freeAllButVmids(owner)
-      expect(await claims.vmidsOf(owner)).toHaveLength(1)
+      await freeAll(owner)
+      expect(await claims.claimsOf(owner)).toEqual([])
       expect(await claims.takeAddress(cluster, '10.0.0.7', other)).toBe(other)
       expect(await claims.takeSlot(`clone#${cluster}#vmdata`, 1, other)).toBe(true)
       expect(await claims.takeSlot(`zone#${cluster}`, 1, other)).toBe(true)
       expect(await claims.takeAgentTurn(cluster, 'pve1', other)).toBe(true)
-    })
-
-    it('gives back everything of an owner but VMIDs and the place that is to be kept', async () => {
-      await claims.takeVmid(cluster, 5001, owner)
-      await claims.takeSlot(`zone#${cluster}`, 1, owner)
-      await claims.takeSlot('zone#another', 1, owner)
-      await claims.freeAllButVmids(owner, `zone#${cluster}`)
-      expect(await claims.vmidsOf(owner)).toHaveLength(1)
-      expect(await claims.takeSlot(`zone#${cluster}`, 1, other)).toBe(false)
-      expect(await claims.takeSlot('zone#another', 1, other)).toBe(true)
+      await taken(5001, other)
     })
 
     it('notes a suspect, which is nobody’s claim', async () => {
@@ -244,7 +335,7 @@ function defineClaimsContract(name: string, open: () => Promise<Opened>) {
       await claims.suspect(`seed#${cluster}`, detail)
       const mine = (await opened.suspects()).filter((one) => one.cluster === cluster)
       expect(mine).toEqual([expect.objectContaining(detail)])
-      await claims.freeAllButVmids(owner)
+      await freeAll(owner)
       expect((await opened.suspects()).filter((one) => one.cluster === cluster)).toHaveLength(1)
     })
 
@@ -305,6 +396,7 @@ defineClaimsContract('in memory', async () => {
       if (!fake) throw new Error('made before')
       return fake.judged
     },
+    unstamped: async (claim) => fake?.put(claim),
     close: async () => {},
   }
 })
@@ -319,6 +411,8 @@ defineClaimsContract('on tables in memory', async () => {
     },
     judged: () => createSuspects({ client, table: 'claims', now: clock }),
     suspects: async () => [...items('claims').values()].filter(({ partition }) => partition === 'suspect'),
+    unstamped: async (claim) =>
+      void (await client.send(new PutCommand({ TableName: 'claims', Item: claim }))),
     close: async () => {},
   }
 })
@@ -345,6 +439,8 @@ defineClaimsContract('on tables', async () => {
       )
       return items
     },
+    unstamped: async (claim) =>
+      void (await aws.tables.send(new PutCommand({ TableName: table, Item: claim }))),
     close: () => aws.close(),
   }
 })

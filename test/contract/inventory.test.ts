@@ -13,7 +13,7 @@ import { type LocalAws, openLocalAws } from './local-aws.ts'
 type Opened = {
   inventory: Inventory
   ledger: Ledger
-  claims: Pick<ReturnType<typeof createClaims>, 'takeVmid' | 'takeSlot' | 'suspect'>
+  claims: Pick<ReturnType<typeof createClaims>, 'takeVmid' | 'leaveVmid' | 'takeSlot' | 'suspect'>
   close(): Promise<void>
 }
 const times = { leaseMs: 90_000, settleMs: 120_000, now: () => NOW }
@@ -80,8 +80,9 @@ function defineInventoryContract(name: string, open: () => Promise<Opened>) {
     })
 
     it('reads one row as it is now', async () => {
-      await store('one')
-      expect(await opened.inventory.row('one')).toMatchObject({ uid: 'one', phase: 'Provisioning' })
+      await store('one', { address: '10.0.0.7' })
+      const address = '10.0.0.7'
+      expect(await opened.inventory.row('one')).toMatchObject({ uid: 'one', phase: 'Provisioning', address })
       expect(await opened.inventory.row('blank')).toBeUndefined()
       expect(await opened.inventory.row('nobody')).toBeUndefined()
     })
@@ -99,6 +100,7 @@ function defineInventoryContract(name: string, open: () => Promise<Opened>) {
     it('tells claims from suspects', async () => {
       await opened.claims.takeVmid('lab', 5001, 'a')
       await opened.claims.takeSlot('clone#lab#vmdata', 2, 'a')
+      await opened.claims.leaveVmid({ cluster: 'lab', vmid: 5002 }, 'a', 'orphan#lab#5002', undefined)
       await opened.claims.suspect('seed#lab#pve1#x', {
         kind: 'seed',
         cluster: 'lab',
@@ -106,13 +108,15 @@ function defineInventoryContract(name: string, open: () => Promise<Opened>) {
         volume: 'x',
       })
       const { claims, suspects } = await opened.inventory.claims()
+      const stamp = expect.any(String)
       expect(claims).toEqual(
         expect.arrayContaining([
-          { partition: 'vmid#lab', sort: '5001', owner: 'a' },
-          { partition: 'clone#lab#vmdata', sort: '0', owner: 'a' },
+          { partition: 'vmid#lab', sort: '5001', owner: 'a', stamp },
+          { partition: 'vmid#lab', sort: '5002', owner: 'a', stamp, leaving: 'orphan#lab#5002' },
+          { partition: 'clone#lab#vmdata', sort: '0', owner: 'a', stamp },
         ]),
       )
-      expect(claims).toHaveLength(2)
+      expect(claims).toHaveLength(3)
       expect(suspects).toEqual([
         expect.objectContaining({ key: 'seed#lab#pve1#x', kind: 'seed', volume: 'x', firstSeen: NOW }),
       ])

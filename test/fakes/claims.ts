@@ -1,4 +1,4 @@
-import type { Claim, Claims } from '../../lib/claims.ts'
+import { addressPartition, type Claim, type Claims, vmidPartition } from '../../lib/claims.ts'
 import type { Item } from '../../lib/conditional.ts'
 import { Suspect, type Suspects } from '../../lib/suspects.ts'
 
@@ -9,6 +9,8 @@ const SUSPECT_SECONDS = 14 * 86_400
 /** Claims in memory; held to the real ones by test/contract/claims.test.ts. */
 export function createMemoryClaims(now: () => number): Claims & {
   all(): Claim[]
+  /** Writes a claim as it is, as another version does. */
+  put(claim: Claim): void
   /** As they were noted. */
   suspects(): Item[]
   /** As gc reads them. */
@@ -19,18 +21,29 @@ export function createMemoryClaims(now: () => number): Claims & {
   const suspects = new Map<string, Item>()
   const key = ({ partition, sort }: Pick<Claim, 'partition' | 'sort'>) => `${partition}\n${sort}`
 
+  let stamps = 0
+  const asSeen = (seen: Claim) => {
+    const held = kept.get(key(seen))
+    return held?.owner === seen.owner && held.stamp === seen.stamp ? held : undefined
+  }
   function take(claim: Kept): boolean {
     const held = kept.get(key(claim))
     const lapsed = held?.until !== undefined && held.until < now()
     if (held && held.owner !== claim.owner && !lapsed) return false
-    kept.set(key(claim), claim)
+    kept.set(key(claim), claim.until === undefined ? { ...claim, stamp: `s${++stamps}` } : claim)
     return true
   }
-  function free(claim: Claim): void {
-    if (kept.get(key(claim))?.owner === claim.owner) kept.delete(key(claim))
+  function free(seen: Claim): boolean {
+    if (asSeen(seen)) return kept.delete(key(seen))
+    return kept.get(key(seen))?.owner !== seen.owner
+  }
+  function keep(seen: Claim): Claim | undefined {
+    const held = asSeen(seen)
+    if (held) kept.set(key(seen), { ...held, stamp: `s${++stamps}` })
+    return held && kept.get(key(seen))
   }
   const vmidClaim = (cluster: string, vmid: number, owner: string) => ({
-    partition: `vmid#${cluster}`,
+    partition: vmidPartition(cluster),
     sort: String(vmid),
     owner,
   })
@@ -40,7 +53,7 @@ export function createMemoryClaims(now: () => number): Claims & {
     owner,
   })
   const addressClaim = (cluster: string, address: string, owner: string) => ({
-    partition: `address#${cluster}#${address}`,
+    partition: addressPartition(cluster, address),
     sort: '0',
     owner,
   })
@@ -59,9 +72,9 @@ export function createMemoryClaims(now: () => number): Claims & {
     const live = eldest && Number(eldest.until) >= now() ? eldest : undefined
     const open = [...Array(limit).keys()].map(String).filter((sort) => !kept.has(key({ partition, sort })))
     return {
-      isIn:
-        where((claim) => claim.partition === partition && claim.owner === owner && claim.sort !== 'eldest')
-          .length > 0,
+      own: where(
+        (claim) => claim.partition === partition && claim.owner === owner && claim.sort !== 'eldest',
+      )[0],
       open: live && now() - since < (now() - Number(live.since)) / 2 ? open.slice(1) : open,
       eldest: live,
     }
@@ -69,32 +82,36 @@ export function createMemoryClaims(now: () => number): Claims & {
   const where = (test: (claim: Kept) => boolean) => [...kept.values()].filter(test)
 
   return {
-    takeVmid: async (cluster, vmid, owner) => take(vmidClaim(cluster, vmid, owner)),
-    freeVmid: async (cluster, vmid, owner) => free(vmidClaim(cluster, vmid, owner)),
-    vmidsOf: async (owner) =>
-      where((claim) => claim.owner === owner && claim.partition.startsWith('vmid#')).map(
-        ({ partition, sort }) => ({
-          cluster: partition.slice('vmid#'.length),
-          vmid: Number(sort),
-        }),
-      ),
-    async freeAllButVmids(owner, partition) {
-      where(
-        (claim) =>
-          claim.owner === owner && !claim.partition.startsWith('vmid#') && claim.partition !== partition,
-      ).forEach(free)
+    async takeVmid(cluster, vmid, owner) {
+      const claim = { ...vmidClaim(cluster, vmid, owner), stamp: `s${++stamps}` }
+      const holder = kept.get(key(claim))?.owner
+      if (holder !== undefined) return holder === owner ? 'its own' : 'another’s'
+      kept.set(key(claim), claim)
+      return claim
     },
+    vmidClaim: async (cluster, vmid) => kept.get(key(vmidClaim(cluster, vmid, ''))),
+    async leaveVmid({ cluster, vmid }, owner, keeper, seen) {
+      const claim = { ...vmidClaim(cluster, vmid, owner), leaving: keeper, stamp: `s${++stamps}` }
+      const isSo = seen
+        ? [owner, keeper].includes(seen.owner) && asSeen(seen) !== undefined
+        : !kept.has(key(claim))
+      if (isSo) kept.set(key(claim), claim)
+      return isSo
+    },
+    claimsOf: async (owner) => where((claim) => claim.owner === owner),
+    free: async (seen) => free(seen),
+    keep: async (seen) => keep(seen),
     async takeSlot(partition, limit, owner, since) {
-      const { isIn, open } = queue(partition, limit, owner, since)
-      if (isIn) return true
+      const { own, open } = queue(partition, limit, owner, since)
+      if (own) return keep(own) !== undefined
       const [slot] = open
       if (slot === undefined) return false
       free({ partition, sort: 'eldest', owner })
       return take({ partition, sort: slot, owner })
     },
     async queueForSlot(partition, limit, owner, since) {
-      const { isIn, open, eldest } = queue(partition, limit, owner, since)
-      if (isIn || open.length > 0) return 'open'
+      const { own, open, eldest } = queue(partition, limit, owner, since)
+      if (own || open.length > 0) return 'open'
       if (since === undefined || (eldest && eldest.owner !== owner && Number(eldest.since) <= since))
         return 'full'
       kept.set(key({ partition, sort: 'eldest' }), {
@@ -111,14 +128,16 @@ export function createMemoryClaims(now: () => number): Claims & {
     },
     takeAgentTurn: async (cluster, node, owner) =>
       take({ ...agentClaim(cluster, node, owner), until: now() + 30_000 }),
-    freeAgentTurn: async (cluster, node, owner) => free(agentClaim(cluster, node, owner)),
+    async freeAgentTurn(cluster, node, owner) {
+      free(agentClaim(cluster, node, owner))
+    },
     async takeAddress(cluster, address, owner) {
       const claim = addressClaim(cluster, address, owner)
       return take(claim) ? owner : kept.get(key(claim))?.owner
     },
-    freeAddress: async (cluster, address, owner) => free(addressClaim(cluster, address, owner)),
     suspect: note,
     all: () => [...kept.values()],
+    put: (claim) => void kept.set(key(claim), claim),
     suspects: () => [...suspects.values()],
     suspected: () => [...suspects.values()].map((item) => Suspect.parse(item)),
     judged: {

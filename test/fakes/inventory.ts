@@ -1,3 +1,4 @@
+import { Claim } from '../../lib/claims.ts'
 import { type Inventory, RowSummary } from '../../lib/inventory.ts'
 import type { createMemoryClaims } from './claims.ts'
 import type { createMemoryLedger } from './ledger.ts'
@@ -18,11 +19,19 @@ export function createMemoryInventory(
       rows().flatMap((row) => {
         if (row.phase === 'Deleted') return []
         if (row.phase !== 'Ready' && row.phase !== 'Failed') return [row]
-        const { step: _, failedStep: __, turn: ___, dueAt: ____, lease: _____, ...rest } = row
+        const {
+          step: _,
+          failedStep: __,
+          turn: ___,
+          dueAt: ____,
+          lease: _____,
+          address: ______,
+          ...rest
+        } = row
         return [rest]
       }),
     claims: async () => ({
-      claims: claims.all().map(({ partition, sort, owner }) => ({ partition, sort, owner })),
+      claims: claims.all().map((claim) => Claim.parse(claim)),
       suspects: claims.suspected(),
     }),
     rowsOf,

@@ -29,7 +29,8 @@ const SLEEP_EVERY = Number(process.env.CRASH_SLEEP_EVERY ?? 8)
 /** After so many broken cases of a plot the others are not tried. */
 const ENOUGH = Number(process.env.CRASH_ENOUGH ?? 3)
 const HOUR_MS = 3600_000
-const PAIRS = 12
+/** So many lives with two deaths. */
+const PAIRS = Number(process.env.CRASH_PAIRS ?? 12)
 const SEED = 20260101
 
 /** Runs one case alone, as a failure says: `CRASH_CASE='create 17-after' npx vitest run test/faults/crash`. */
@@ -88,10 +89,13 @@ const deathsOf = (deeds: Numbered[]): Death[] =>
 
 async function expectSurvived(plot: Plot, cases: Death[][]): Promise<void> {
   const failures: string[] = []
+  const before = process.cpuUsage()
   for (const deaths of cases) {
     await live(plot, deaths).catch((error: Error) => failures.push(error.message))
     if (failures.length >= ENOUGH) break
   }
+  const { user, system } = process.cpuUsage(before)
+  console.log(`${plot.name}: ${cases.length} lives, ${((user + system) / 1e6).toFixed(1)} s of a processor`)
   if (failures.length > 0) expect.fail(failures.join('\n\n'))
 }
 

@@ -1,5 +1,5 @@
 import type { Exchange } from '../../lib/proxmox/index.ts'
-import type { Outside } from '../lab/lab.ts'
+import { clusterOf, type Outside } from '../lab/lab.ts'
 
 /** One thing that a function does to the world: a call of Proxmox, a write, a message. */
 export type Deed = {
@@ -15,7 +15,14 @@ export type Deed = {
 /** Carries a deed out, or whatever the test has in mind for it. */
 export type Perform = <T>(deed: Deed, run: () => Promise<T>) => Promise<T>
 
-const reads = new Set(['ledger.read', 'claims.vmidsOf', 'userData.get', 'secrets.read', 'secrets.parameter'])
+const reads = new Set([
+  'ledger.read',
+  'claims.claimsOf',
+  'claims.vmidClaim',
+  'userData.get',
+  'secrets.read',
+  'secrets.parameter',
+])
 
 /** The same world, but that everything done to it goes through `perform`. */
 export function throughEffects({ surroundings, exchange }: Outside, perform: Perform): Outside {
@@ -38,7 +45,9 @@ export function throughEffects({ surroundings, exchange }: Outside, perform: Per
     },
     exchange: (endpoint, request) => {
       const { method, path } = request
-      const what = `${method} ${decodeURIComponent(path.replace('/api2/json', '').replace(/\?.*/, ''))}`
+      const cluster = clusterOf(endpoint)
+      const where = cluster === 'lab' ? '' : `${cluster}: `
+      const what = `${where}${method} ${decodeURIComponent(path.replace('/api2/json', '').replace(/\?.*/, ''))}`
       return perform({ what, changes: method !== 'GET', request: [endpoint, request] }, () =>
         exchange(endpoint, request),
       )
@@ -73,8 +82,8 @@ export function turnIn(message: unknown): number | undefined {
 function brief(words: unknown[]): string {
   const texts = words.map((word) => {
     if (typeof word !== 'object' || word === null) return String(word)
-    const { uid, step, phase, turn } = word as Record<string, unknown>
-    return [uid, step ?? phase, turn].filter((part) => part !== undefined).join('/')
+    const { uid, step, phase, turn, partition, sort } = word as Record<string, unknown>
+    return [partition, sort, uid, step ?? phase, turn].filter((part) => part !== undefined).join('/')
   })
   return texts
     .filter((text) => text !== '' && text.length < 30)

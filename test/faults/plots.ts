@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { CREATE_STEPS, type StepName, sideOf } from '../../lib/record.ts'
 import { byHand } from '../lab/by-hand.ts'
+import { withGc } from '../lab/gc-lab.ts'
 import type { LabOptions } from '../lab/lab.ts'
 import type { Stage } from './stage.ts'
 
@@ -19,8 +20,12 @@ export type Plot = {
 
 const spec = { zone: 'lab-1', image: 'debian-12' }
 
-export const ask = (stage: Stage, uid: string, generation = 1, delayMs = 0) =>
-  stage.publish('create', { type: 'ProxyRequested', uid, name: uid, generation, spec }, delayMs)
+export const ask = (stage: Stage, uid: string, generation = 1, delayMs = 0, zone = spec.zone) =>
+  stage.publish(
+    'create',
+    { type: 'ProxyRequested', uid, name: uid, generation, spec: { ...spec, zone } },
+    delayMs,
+  )
 
 export const unask = (stage: Stage, uid: string, delayMs = 0) =>
   stage.publish('delete', { type: 'ProxyDeletionRequested', uid }, delayMs)
@@ -121,6 +126,7 @@ export const plots: Plot[] = [
     wish: { phase: 'Ready', generation: 2 },
     lab: { cluster: { vmids: { from: 5000, to: 5003 } } },
   },
+  orphaned(0),
   ...CREATE_STEPS.map(
     (step): Plot => ({
       name: `delete-at-${step}`,
@@ -134,6 +140,32 @@ export const plots: Plot[] = [
   ),
 ]
 
+/**
+ * Its row was lost, gc has its VM deleted, and it is asked for again: so long before that message comes, or after if that
+ * is negative. Later the message comes once more.
+ */
+export function orphaned(aheadMs: number): Plot {
+  return {
+    name: `orphaned-${aheadMs}`,
+    async before(stage) {
+      const { lab } = stage
+      ask(stage, 'alpha')
+      await stage.run(() => phaseOf(stage) === 'Ready')
+      lab.ledger.drop('alpha')
+      const { gc, beginGc, grace, on } = withGc(lab)
+      await gc()
+      await grace()
+      const send: typeof lab.queues.send = async (side, message) => {
+        for (const ms of [Math.max(0, aheadMs), LATER_MS]) stage.publish(side, message, ms)
+      }
+      await on(beginGc({ interpose: (ports) => ({ ...ports, queues: { send } }) }))
+    },
+    event: (stage) => ask(stage, 'alpha', 1, Math.max(0, -aheadMs)),
+    wish: { phase: 'Ready', generation: 1 },
+  }
+}
+const LATER_MS = 1200_000
+
 /** The wish is met, and nothing but what it takes is there: no second VM, no stray disk, seed, claim or message. */
 export function expectMet({ lab, watch }: Stage, uid: string, { phase, generation }: Plot['wish']): void {
   const row = lab.row(uid)
@@ -145,8 +177,8 @@ export function expectMet({ lab, watch }: Stage, uid: string, { phase, generatio
   const types = lab.outcomes.filter((event) => event.uid === uid).map(({ type }) => type)
   expect(types).toContain(`Proxy${phase}`)
   const ofUid = lab.claims.all().filter(({ owner }) => owner === uid)
-  const vms = lab.sim
-    .vms()
+  const vms = [...lab.sims.values()]
+    .flatMap((sim) => sim.vms())
     .filter(
       ({ config, vmid }) =>
         !watch.strangers.has(vmid) && String(config.description).includes(`"uid":"${uid}"`),
@@ -161,9 +193,10 @@ export function expectMet({ lab, watch }: Stage, uid: string, { phase, generatio
   expect(vms).toEqual([expect.objectContaining({ vmid, running: true, pool: 'egress' })])
   // Who stood still may take a place in the queue of clones when others have gone on; gc gives it back.
   const lasting = ofUid.filter(({ partition }) => !partition.startsWith('clone#'))
+  const cluster = row?.place?.cluster
   expect(lasting.map(({ partition, sort }) => `${partition} ${sort}`).sort()).toEqual([
-    `address#lab#${row?.address} 0`,
-    `vmid#lab ${vmid}`,
+    `address#${cluster}#${row?.address} 0`,
+    `vmid#${cluster} ${vmid}`,
   ])
   expect(seeds).toEqual([`local:iso/egress-test-${uid}-g${generation}.iso`])
 }
@@ -173,7 +206,10 @@ const turnOf = ({ eventId }: { eventId: string }) => Number(eventId.split(':').a
 
 /** No volume is there that no VM has. */
 export function expectNoStrays({ lab }: Stage): void {
-  const configs = JSON.stringify(lab.sim.vms().map(({ config }) => config))
-  expect(lab.leftOvers().volumes.filter((volid) => !configs.includes(volid))).toEqual([])
+  for (const sim of lab.sims.values()) {
+    const configs = JSON.stringify(sim.vms().map(({ config }) => config))
+    const volumes = sim.volumes().filter(({ volid }) => !/\/base-[^/]*$/.test(volid))
+    expect(volumes.map(({ volid }) => volid).filter((volid) => !configs.includes(volid))).toEqual([])
+  }
   expect(lab.queues.size()).toBe(0)
 }

@@ -98,7 +98,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     if (end.kind === 'refused') throw refused()
     if (end.kind === 'sleeps') await sleepBefore(deed, end.ms)
     if (invocation.dead) return never()
-    if (deed.request) watching.judge(deed.request[1], invocation.shown)
+    if (deed.request) watching.judge(deed.request, invocation.shown)
     if (end.kind === 'late') {
       carryOutLater(deed, end.ms, run)
       // Only a call of Proxmox is ever late, and this is what pveproxy answers then.
@@ -110,7 +110,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     if (deed.request) {
       // What a request of Proxmox comes back with is an answer; `perform` cannot say so for every deed.
       const answer = result as RawAnswer
-      watching.note(deed.request[1], answer, invocation.shown)
+      watching.note(deed.request, answer, invocation.shown)
       if (answer.status >= 400) tell(invocation, `       ${answer.status} ${answer.reason}`)
     }
     look(deed)
@@ -126,7 +126,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
 
   /** Proxmox goes on with a call that nobody waits for any more. */
   function carryOutLater<T>(deed: Deed, ms: number, run: () => Promise<T>): void {
-    const arrived = watching.awaits(deed.request?.[1])
+    const arrived = watching.awaits(deed.request)
     lab.clock.after(ms, () => {
       line(`Proxmox    carries out ${deed.what}`)
       arrived()
@@ -137,7 +137,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   }
 
   async function sleepBefore(deed: Deed, ms: number): Promise<void> {
-    const arrived = watching.awaits(deed.request?.[1])
+    const arrived = watching.awaits(deed.request)
     await lab.clock.sleep(ms)
     arrived()
     line(`${'awake'.padEnd(10)} and goes on with ${deed.what}`)

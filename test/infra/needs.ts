@@ -27,6 +27,7 @@ const CALLS: Record<string, Record<string, { action: string; on: string[] }>> = 
   'lib/rows-in-phase.ts': { QueryCommand: { action: 'dynamodb:Query', on: ['ProxiesTable/index/byPhase'] } },
   'lib/batch-get.ts': { BatchGetCommand: { action: 'dynamodb:BatchGetItem', on: ['ProxiesTable'] } },
   'lib/claims.ts': {
+    GetCommand: { action: 'dynamodb:GetItem', on: ['ClaimsTable'] },
     PutCommand: { action: 'dynamodb:PutItem', on: ['ClaimsTable'] },
     DeleteCommand: { action: 'dynamodb:DeleteItem', on: ['ClaimsTable'] },
     QueryCommand: { action: 'dynamodb:Query', on: ['ClaimsTable', 'ClaimsTable/index/byOwner'] },

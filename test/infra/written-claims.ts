@@ -6,7 +6,10 @@ import { aPlace } from '../lib/a-row.ts'
 
 type Item = Record<string, unknown>
 /** A new kind of claim is a compile error until it is written here. */
-type EveryClaim = Record<Extract<keyof Claims, `take${string}` | `queue${string}`>, () => Promise<unknown>>
+type EveryClaim = Record<
+  Extract<keyof Claims, `take${string}` | `queue${string}` | `leave${string}`>,
+  () => Promise<unknown>
+>
 
 /** What the code really writes into the table of claims: an item of every kind, told apart by whether it may be forgotten. */
 export async function writtenClaims(): Promise<{ claims: Item[]; forgettable: Item[] }> {
@@ -18,6 +21,7 @@ export async function writtenClaims(): Promise<{ claims: Item[]; forgettable: It
   const queue = slotPartition(aPlace, cluster)
   const every: EveryClaim = {
     takeVmid: () => claims.takeVmid('lab', 5001, 'a'),
+    leaveVmid: () => claims.leaveVmid({ cluster: 'lab', vmid: 5002 }, 'a', 'orphan#lab#5002', undefined),
     takeSlot: () => Promise.all([queue, zonePartition('lab-1')].map((one) => claims.takeSlot(one, 1, 'a'))),
     queueForSlot: () => claims.queueForSlot(queue, 1, 'b', 1),
     takeAgentTurn: () => claims.takeAgentTurn('lab', 'pve1', 'a'),

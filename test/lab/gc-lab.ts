@@ -9,7 +9,9 @@ import { inProcess } from './in-process.ts'
 import { type Lab, type LabOptions, openLab } from './lab.ts'
 
 /** A lab with gc, and an administrator who makes disorder. */
-export type GcLab = Lab & {
+export type GcLab = Lab & WithGc
+
+type WithGc = {
   /** One run of gc, on the lab's clock. */
   gc(dryRun?: boolean): Promise<Report>
   /** … begun, and not waited for; by ports of one's own to count what it does, or to die in between. */
@@ -34,6 +36,11 @@ export const seeingWorld = (options: Parameters<typeof defaultWorld>[0] = {}): D
 export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
   const { version = 9, nodes = 3 } = options
   const lab = await openLab({ world: seeingWorld({ version, nodes }), ...options })
+  return { ...lab, ...withGc(lab) }
+}
+
+/** gc for a lab that is open already. */
+export function withGc(lab: Lab): WithGc {
   const now = () => lab.clock.now()
   const client = (token: string) =>
     createProxmox({
@@ -79,7 +86,6 @@ export async function openGcLab(options: LabOptions = {}): Promise<GcLab> {
   }
 
   return {
-    ...lab,
     reports,
     admin,
     on,

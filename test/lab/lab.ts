@@ -5,7 +5,7 @@ import type { OutcomeEvent } from '../../lib/events.ts'
 import { leaseMs, type Surroundings, settleMs } from '../../lib/function.ts'
 import type { Measurement } from '../../lib/metrics.ts'
 import type { Probe } from '../../lib/probe.ts'
-import { type CallLog, createProxmox, type Exchange } from '../../lib/proxmox/index.ts'
+import { type CallLog, createProxmox, type Endpoint, type Exchange } from '../../lib/proxmox/index.ts'
 import type { Row, Side } from '../../lib/record.ts'
 import { createSecrets } from '../../lib/secrets.ts'
 import type { Decision, Worker } from '../../lib/worker.ts'
@@ -32,9 +32,11 @@ export type LabOptions = {
   version?: 8 | 9
   nodes?: number
   world?: ReturnType<typeof defaultWorld>
+  /** Names of clusters besides `lab`, each a default world with the same nodes and numbers, and a zone `<name>-1`. */
+  besides?: readonly string[]
   /** Over the configuration's top level. */
   config?: Record<string, unknown>
-  /** Over the one cluster of the configuration. */
+  /** Over each cluster of the configuration. */
   cluster?: Record<string, unknown>
   passwords?: Record<string, string>
   /** How long Proxmox takes for things; the simulator's own where nothing is said. */
@@ -61,6 +63,8 @@ export type Outside = { surroundings: Surroundings; exchange: Exchange }
 /** A whole installation on a virtual clock: the real functions on tables and queues in memory, a simulated cluster without sockets. */
 export type Lab = {
   sim: Sim
+  /** Each cluster by its name; `lab` is `sim`. */
+  sims: ReadonlyMap<string, Sim>
   clock: VirtualClock
   queues: MemoryQueues
   ledger: ReturnType<typeof onTables>['ledger']
@@ -87,10 +91,21 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   const clock = createVirtualClock()
   const now = () => clock.now() + (options.skewMs?.() ?? 0)
   const world = options.world ?? defaultWorld({ version, nodes })
-  const { hasMirror } = options
-  const guests = inProcessGuests({ clock, bootMs: 20_000, ...(hasMirror && { hasMirror }) })
-  const { durations = {} } = options
-  const sim = createSim({ world, clock, guests: options.guests ?? guests, durations, random: seeded(7) })
+  const { hasMirror, durations = {}, besides = [] } = options
+  const clusters = ['lab', ...besides].map((name, index) => {
+    const guests = inProcessGuests({ clock, bootMs: 20_000, cluster: name, ...(hasMirror && { hasMirror }) })
+    const own = index === 0 ? world : defaultWorld({ version, nodes })
+    const factory = options.guests ?? guests
+    const sim = createSim({ world: own, clock, guests: factory, durations, random: seeded(7 + index) })
+    return { name, world: own, guests, sim, exchange: inProcess(sim) }
+  })
+  const [{ sim }] = clusters as [(typeof clusters)[number]]
+  const sims = new Map(clusters.map((cluster) => [cluster.name, cluster.sim]))
+  const clusterAt = (endpoint: Pick<Endpoint, 'url'>) => {
+    const found = clusters.find(({ name }) => name === clusterOf(endpoint))
+    if (!found) throw new Error(`no cluster is at ${endpoint.url}`)
+    return found
+  }
   const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
   const { ledger, claims, userData } = onTables({
     leaseMs: leaseMs(config),
@@ -111,7 +126,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     userData,
     secrets: { read: async () => world.tokens.egress, parameter: async (name) => options.passwords?.[name] },
     publish: async (event) => void outcomes.push(event),
-    probe: probeOf(guests),
+    probe: probeOf(clusters.map(({ guests }) => guests)),
     countOn: async (cluster, node) =>
       ledger.rows().filter(({ placedOn }) => placedOn === `${cluster}/${node}`).length,
     log: (decision) => void decisions.push(decision),
@@ -120,7 +135,8 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     random: seeded(11),
     sleep: (ms) => clock.sleep(ms),
   }
-  const outside = { surroundings: inside, exchange: inProcess(sim) }
+  const routed: Exchange = (endpoint, request) => clusterAt(endpoint).exchange(endpoint, request)
+  const outside = { surroundings: inside, exchange: routed }
   const { surroundings, exchange } = options.interpose?.(outside) ?? outside
   const { parameters, processes = 1 } = options
   const pool = Array.from({ length: processes }, warm)
@@ -137,14 +153,16 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     const own = { ...surroundings, secrets }
     const connect = (cluster: Cluster) =>
       createProxmox({
-        endpoints: world.nodes.map(({ name }) => ({ url: `https://${name}:8006`, node: name })),
-        token: parameters ? connection(cluster, secrets).token : { get: async () => [world.tokens.egress] },
+        endpoints: cluster.endpoints.map(({ url, node = '' }) => ({ url, node })),
+        token: parameters ? connection(cluster, secrets).token : { get: async () => [tokenOf(cluster)] },
         exchange,
         now,
         onCall: (entry) => void calls.push(entry),
       })
     return workersOf(own, cyclesOf(own, connect))
   }
+
+  const tokenOf = ({ endpoints: [first] }: Cluster) => clusterAt(first ?? { url: '' }).world.tokens.egress
 
   async function deliver(side: Side): Promise<boolean> {
     const deliveries = queues.receive(side)
@@ -168,6 +186,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
 
   return {
     sim,
+    sims,
     clock,
     queues,
     ledger,
@@ -205,43 +224,45 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     },
     row: (uid) => ledger.rows().find((row) => row.uid === uid),
     leftOvers: () => ({
-      vms: sim
-        .vms()
+      vms: [...sims.values()]
+        .flatMap((one) => one.vms())
         .filter(({ template }) => !template)
         .map(({ vmid }) => vmid),
-      volumes: sim
-        .volumes()
+      volumes: [...sims.values()]
+        .flatMap((one) => one.volumes())
         .map(({ volid }) => volid)
         .filter((volid) => !/\/base-[^/]*$/.test(volid)),
     }),
-    close: () => sim.close(),
+    async close() {
+      for (const one of sims.values()) await one.close()
+    },
   }
 }
 
 function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptions) {
   const nodes = world.nodes.map(({ name }) => name)
   const images = Object.fromEntries(nodes.map((node, index) => [node, 9000 + index]))
+  const names = ['lab', ...(options.besides ?? [])]
+  const cluster = (name: string) => ({
+    endpoints: nodes.map((node) => ({
+      url: `https://${node}${name === 'lab' ? '' : `.${name}`}:8006`,
+      node,
+      fingerprint: Array(32).fill('AA').join(':'),
+    })),
+    token: options.parameters ? [{ ssm: TOKENS[0] }, { ssm: TOKENS[1] }] : { file: 'token' },
+    pool: 'egress',
+    storage: 'vmdata',
+    isoStorage: 'local',
+    bridge: 'vmbr0',
+    vmids: { from: 5000, to: 5999 },
+    addressRanges: ['127.0.0.0/8'],
+    images: { 'debian-12': images },
+    ...options.cluster,
+  })
   return {
     deployment: 'test',
-    clusters: {
-      lab: {
-        endpoints: nodes.map((node) => ({
-          url: `https://${node}:8006`,
-          node,
-          fingerprint: Array(32).fill('AA').join(':'),
-        })),
-        token: options.parameters ? [{ ssm: TOKENS[0] }, { ssm: TOKENS[1] }] : { file: 'token' },
-        pool: 'egress',
-        storage: 'vmdata',
-        isoStorage: 'local',
-        bridge: 'vmbr0',
-        vmids: { from: 5000, to: 5999 },
-        addressRanges: ['127.0.0.0/8'],
-        images: { 'debian-12': images },
-        ...options.cluster,
-      },
-    },
-    zones: { 'lab-1': { cluster: 'lab', nodes } },
+    clusters: Object.fromEntries(names.map((name) => [name, cluster(name)])),
+    zones: Object.fromEntries(names.map((name) => [`${name}-1`, { cluster: name, nodes }])),
     defaults: {
       size: { cores: 1, memoryMiB: 512, diskGiB: 4 },
       proxy: { protocol: 'http', port: 3128, allow: ['10.0.0.0/8'] },
@@ -253,10 +274,16 @@ function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptio
   }
 }
 
-function probeOf(guests: ReturnType<typeof inProcessGuests>): Probe {
+/** The cluster that an endpoint is of: `https://pve1.west:8006` is of `west`, `https://pve1:8006` of `lab`. */
+export const clusterOf = ({ url }: Pick<Endpoint, 'url'>): string =>
+  /^https:\/\/[^.:]+\.(\w+):/.exec(url)?.[1] ?? 'lab'
+
+function probeOf(clusters: ReturnType<typeof inProcessGuests>[]): Probe {
   const probe: Probe['http'] = async ({ host, port, credentials }) => {
-    const verdict = guests.probe(host, port, { client: '127.0.0.1', ...(credentials && { credentials }) })
-    if (verdict === 'ECONNREFUSED') return { kind: 'silent', detail: 'ECONNREFUSED' }
+    const request = { client: '127.0.0.1', ...(credentials && { credentials }) }
+    const verdicts = clusters.map((guests) => guests.probe(host, port, request))
+    const verdict = verdicts.find((one) => one !== 'ECONNREFUSED')
+    if (verdict === undefined) return { kind: 'silent', detail: 'ECONNREFUSED' }
     return { kind: verdict.status === 200 ? 'answers' : 'refuses', detail: `status ${verdict.status}` }
   }
   return { http: probe, tcp: probe }

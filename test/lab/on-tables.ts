@@ -42,6 +42,7 @@ export function onTables(options: {
     // Written by `take` alone, in the shape of a claim.
     all: () =>
       structuredClone([...items('claims').values()].filter((item) => !isSuspect(item))) as unknown as Claim[],
+    put: (claim) => void items('claims').set(`${claim.partition}\n${claim.sort}`, structuredClone(claim)),
     suspects,
     suspected: () => suspects().map((item) => Suspect.parse(item)),
     judged: createSuspects({ client, table: 'claims', now }),

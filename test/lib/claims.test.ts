@@ -10,14 +10,15 @@ import { marshall } from '@aws-sdk/util-dynamodb'
 import { mockClient } from 'aws-sdk-client-mock'
 import 'aws-sdk-client-mock-vitest/extend'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createClaims, slotPartition } from '../../lib/claims.ts'
+import { createClaims, numberOf, slotPartition } from '../../lib/claims.ts'
 import { countOn } from '../../lib/listing.ts'
 import { aConfig } from './a-config.ts'
 import { aPlace, NOW } from './a-row.ts'
 
+const STAMP = 'drawn just now'
 const dynamo = mockClient(DynamoDBDocumentClient)
 const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region: 'x' }))
-const claims = createClaims({ client, table: 'claims', now: () => NOW })
+const claims = createClaims({ client, table: 'claims', now: () => NOW, newStamp: () => STAMP })
 
 const conditionFailed = (item?: object) =>
   new ConditionalCheckFailedException({ message: 'no', $metadata: {}, ...(item && { Item: marshall(item) }) })
@@ -26,25 +27,38 @@ beforeEach(() => {
   dynamo.reset()
 })
 
+const seen = { partition: 'vmid#lab', sort: '5001', owner: 'a', stamp: 's1' }
+
 describe('claims: a condition that failed', () => {
   // Report: awslabs/amazon-kinesis-client#777
   it.each([
     ['in the exception', true],
     ['by a read', false],
-  ])('is compared with our own name, found %s, before it is believed', async (_, inException) => {
-    const found = (owner: string) => {
-      dynamo.on(PutCommand).rejects(conditionFailed(inException ? { owner } : undefined))
-      dynamo.on(GetCommand).resolves({ Item: { owner } })
+  ])('is compared with our own stamp, found %s, before it is believed', async (_, inException) => {
+    const found = (item: object) => {
+      dynamo.on(PutCommand).rejects(conditionFailed(inException ? item : undefined))
+      dynamo.on(GetCommand).resolves({ Item: item })
     }
-    found('a')
-    expect(await claims.takeVmid('lab', 5001, 'a')).toBe(true)
-    found('b')
-    expect(await claims.takeVmid('lab', 5001, 'a')).toBe(false)
+    found({ owner: 'a', stamp: STAMP })
+    expect(await claims.takeVmid('lab', 5001, 'a')).toEqual({ ...seen, stamp: STAMP })
+    expect(await claims.keep(seen)).toEqual({ ...seen, stamp: STAMP })
+    expect(await claims.leaveVmid({ cluster: 'lab', vmid: 5001 }, 'a', 'orphan', seen)).toBe(true)
+    found({ owner: 'a', stamp: 'another' })
+    expect(await claims.takeVmid('lab', 5001, 'a')).toBe('its own')
+    expect(await claims.keep(seen)).toBeUndefined()
+    expect(await claims.leaveVmid({ cluster: 'lab', vmid: 5001 }, 'a', 'orphan', seen)).toBe(false)
+    found({ owner: 'b', stamp: 'another' })
+    expect(await claims.takeVmid('lab', 5001, 'a')).toBe('another’s')
   })
 
-  it('of a freeing means that it is another’s: nothing is to be done', async () => {
-    dynamo.on(DeleteCommand).rejects(conditionFailed({ owner: 'b' }))
-    await expect(claims.freeVmid('lab', 5001, 'a')).resolves.toBeUndefined()
+  it('of a freeing means that it is another’s, and nothing is to be done, or that it was taken anew', async () => {
+    dynamo.on(DeleteCommand).rejects(conditionFailed({ owner: 'b', stamp: 's2' }))
+    expect(await claims.free(seen)).toBe(true)
+    dynamo.on(DeleteCommand).rejects(conditionFailed())
+    dynamo.on(GetCommand).resolves({})
+    expect(await claims.free(seen)).toBe(true)
+    dynamo.on(DeleteCommand).rejects(conditionFailed({ owner: 'a', stamp: 's2' }))
+    expect(await claims.free(seen)).toBe(false)
   })
 })
 
@@ -54,7 +68,7 @@ describe('claims: trouble at AWS', () => {
     dynamo.on(DeleteCommand).rejects(new Error('slow down'))
     dynamo.on(QueryCommand).rejects(new Error('slow down'))
     await expect(claims.takeVmid('lab', 5001, 'a')).rejects.toThrow('slow down')
-    await expect(claims.freeVmid('lab', 5001, 'a')).rejects.toThrow('slow down')
+    await expect(claims.free(seen)).rejects.toThrow('slow down')
     await expect(claims.takeSlot('clone#x', 1, 'a')).rejects.toThrow('slow down')
     await expect(claims.suspect('x', {})).rejects.toThrow('slow down')
   })
@@ -68,7 +82,7 @@ describe('claims: lists', () => {
       .resolvesOnce({ Items: [claim('5001')], LastEvaluatedKey: { sort: '5001' } })
       .resolvesOnce({ Items: [], LastEvaluatedKey: { sort: '5002' } })
       .resolves({ Items: [claim('5003')] })
-    expect(await claims.vmidsOf('a')).toEqual([
+    expect((await claims.claimsOf('a')).map(numberOf)).toEqual([
       { cluster: 'lab', vmid: 5001 },
       { cluster: 'lab', vmid: 5003 },
     ])

@@ -19,7 +19,9 @@ export const RULES = {
   reservesOnlySettled: 'nothing is claimed or given back by reserve while another may still be at it',
   freesClaims: 'a deletion gives back every claim',
   redrivesByMessage: 'a redrive writes no row',
-  stampsClaims: 'a claim is given back only by who saw it as it is now, and stamped anew by who keeps it',
+  stampsClaims:
+    'a claim is given back only by who saw it as it is, and stamped anew by who takes or keeps it',
+  claimsAnew: 'a number that the row itself has is kept as it was seen, and not taken anew',
 } as const
 export type Rule = keyof typeof RULES
 
@@ -101,8 +103,8 @@ export type Scenario = {
   without?: Rule
   /** A process that stood still wakes before what it does could be taken for settled: what lease and settleSeconds promise. */
   sleepersWakeInTime?: boolean
-  /** … but for one that is about to give back a claim, which may wake at any time. */
-  freesLate?: boolean
+  /** … but for one that is about to give back, take or keep a claim, which may wake at any time. */
+  claimsLate?: boolean
 }
 
 const CRASHING_AFTER = 2
@@ -252,7 +254,7 @@ export function protocol(scenario: Scenario): Model<State> {
     })
     if (worker.at === 'look') {
       const plan = decide(state, worker.row)
-      const looksAtClaims = plan.free !== undefined
+      const looksAtClaims = plan.free !== undefined || plan.kept === true
       const seen = holds('stampsClaims') && looksAtClaims ? { claims: seenBy(state.claims, id) } : {}
       const acts = plan.call ?? plan.claim ?? plan.free ?? plan.bury
       const at = acts === undefined ? first(plan) : 'act'
@@ -318,8 +320,13 @@ export function protocol(scenario: Scenario): Model<State> {
     if (plan.claim !== undefined) {
       const number = plan.claim
       const holder = state.claims[number]
-      if (holder === 'another') {
-        yield { what: `${name} finds number ${number} taken`, state: withWorker({ at: 'save', plan: {} }) }
+      const isAsSeen = typeof holder === 'number' && (holder & (1 << id)) > 0
+      const isTheirs = plan.kept
+        ? holds('stampsClaims') && !isAsSeen
+        : holder === 'another' || (isOurs(holder) && holds('claimsAnew'))
+      if (isTheirs) {
+        const words = `${name} finds number ${number} ${plan.kept ? 'not as it saw it' : 'taken'}`
+        yield { what: words, state: withWorker({ at: 'save', plan: {} }) }
         return
       }
       const claims = put(state.claims, number, holds('stampsClaims') ? 1 << id : 0)
@@ -525,7 +532,7 @@ export function protocol(scenario: Scenario): Model<State> {
       yield { what: 'the lease runs out', state: { ...state, row: { ...row, expired: true } } }
     }
     const outlived = state.workers.some(
-      (worker, id) => worker && row?.lease !== id && !(scenario.freesLate && worker.plan.free !== undefined),
+      (worker, id) => worker && row?.lease !== id && !(scenario.claimsLate && isAboutClaims(worker)),
     )
     if (row?.unsettled && state.calls.length === 0 && !(sleepersWakeInTime && outlived))
       yield {
@@ -631,6 +638,8 @@ const blank: Row = {
   unsettled: false,
   deliveries: 0,
 }
+/** What it does next touches a claim and nothing else; or it is about to save what came of that, which fails. */
+const isAboutClaims = ({ plan }: Worker) => plan.free !== undefined || plan.claim !== undefined
 const isAtRest = (step: Row['step']) =>
   step === 'ready' || step === 'failed' || step === 'deleted' || step === 'blank'
 /** Neither told of, nor about to be. */

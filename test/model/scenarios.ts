@@ -14,7 +14,7 @@ export const scenarios = {
   'failure and deletion': { events: [asked, unasked], numbers: 1, left: { fails: 1, kicks: 1 } },
   'lost message': { events: [asked], numbers: 1, left: { losses: 1, kicks: 1 } },
   'other hands': { events: [asked], numbers: 2, left: { copies: 1, crashes: 1 } },
-  'late sleeper': { events: [asked, replaced], numbers: 1, freesLate: true },
+  'late sleeper': { events: [asked, replaced], numbers: 1, claimsLate: true },
 } as const satisfies Record<string, Scenario>
 
 /** Where the lack of a rule shows. */
@@ -37,4 +37,5 @@ export const shownBy: Record<Rule, keyof typeof scenarios> = {
   freesClaims: 'deletion',
   redrivesByMessage: 'failure and deletion',
   stampsClaims: 'late sleeper',
+  claimsAnew: 'late sleeper',
 }

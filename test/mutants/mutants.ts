@@ -109,7 +109,7 @@ export const mutants: Mutant[] = [
         file: 'functions/delete/release.ts',
         find: "    return wait('lets go of its place', 0,",
         replace:
-          '    await claims.freeVmid(row.place.cluster, row.place.vmid, row.uid)\n' +
+          '    for (const claim of await claims.claimsOf(row.uid)) if (numberOf(claim)) await claims.free(claim)\n' +
           "    return wait('lets go of its place', 0,",
       },
     ],
@@ -157,7 +157,7 @@ export const mutants: Mutant[] = [
     edits: [
       {
         file: 'functions/delete/release.ts',
-        find: '    await claims.freeVmid(claim.cluster, claim.vmid, row.uid)\n',
+        find: '    if (!(await claims.free(claim))) return wait(CHANGED, 1)\n',
         replace: '',
       },
     ],
@@ -253,6 +253,30 @@ export const mutants: Mutant[] = [
       },
     ],
     caughtBy: { plot: 'create' },
+  },
+  {
+    name: 'drop the stamp',
+    breaks: '6: a sleeper gives back the number that its successor has claimed anew',
+    edits: [
+      {
+        file: 'lib/claims.ts',
+        find: "[stampedSo, { ':stamp': stamp }]\n",
+        replace: "[ours, { ':owner': owner }, void stamp]\n",
+      },
+    ],
+    caughtBy: { file: 'test/faults/sleepers.test.ts', title: 'goes on to touch a claim' },
+  },
+  {
+    name: 'act on an orphan that comes twice',
+    breaks: '3: what a message of yesterday was about is another VM today',
+    edits: [
+      {
+        file: 'functions/delete/stop.ts',
+        find: "    if (!(await isLeftTo(row, row.place, claims))) return next('release', { place: undefined })\n",
+        replace: '',
+      },
+    ],
+    caughtBy: { plot: 'orphaned-0' },
   },
   {
     name: 'reserve while unsettled',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { act, type Hands } from '../../../functions/gc/act.ts'
 import type { Action } from '../../../functions/gc/event.ts'
+import type { Claim } from '../../../lib/claims.ts'
 import type { RowSummary } from '../../../lib/inventory.ts'
 import { describe as describeMark } from '../../../lib/mark.ts'
 import { type ListedVm, type Look, ProxmoxError, type VmConfig } from '../../../lib/proxmox/index.ts'
@@ -13,6 +14,11 @@ type World = {
   look?: Look
   listed?: ListedVm | undefined
   failure?: Error
+  /** Whose the claim was when this run looked, and what else it said; `a` unless said otherwise. */
+  owner?: string | undefined
+  claim?: Partial<Claim>
+  /** It was taken anew since. */
+  anew?: boolean
 }
 
 const config = (changes: Partial<VmConfig> = {}): VmConfig => ({
@@ -39,18 +45,25 @@ const vm = (changes: Partial<VmConfig> = {}, node = 'pve1'): Look => ({
 
 /** Carries one action out in a world of fakes, and tells what came of it and what was done. */
 async function carriedOut(action: Action, world: World = {}, now = NOW) {
-  const { rows = [], free = true, look = vm(), failure } = world
+  const { rows = [], free = true, look = vm(), failure, anew = false, claim = {} } = world
+  const owner = 'owner' in world ? world.owner : 'a'
   const done: string[] = []
   const hands: Hands = {
     inventory: { row: async (uid) => rows.find((row) => row.uid === uid) },
     claims: {
-      takeVmid: async (cluster, vmid, owner) => {
-        done.push(`take ${cluster} ${vmid} ${owner}`)
+      async leaveVmid({ cluster, vmid }, owner, keeper, seen) {
+        if (anew) return false
+        done.push(`leave ${cluster} ${vmid} of ${owner} to ${keeper}, ${seen?.stamp}`)
         return true
       },
-      freeVmid: async (cluster, vmid, owner) => void done.push(`free ${cluster} ${vmid} ${owner}`),
-      freeSlots: async (partition, owner) => void done.push(`free ${partition} ${owner}`),
+      async free({ partition, sort, stamp }) {
+        if (anew) return false
+        done.push(`free ${partition} ${sort}, ${stamp}`)
+        return true
+      },
     },
+    claimed: (partition, sort) =>
+      owner === undefined ? undefined : { partition, sort, stamp: 's1', ...claim, owner },
     queues: { send: async (side, message) => void done.push(`${side} ${JSON.stringify(message)}`) },
     vmsOf: (name) =>
       name !== 'lab'
@@ -115,6 +128,14 @@ const slot: Action = {
   sort: '0',
   owner: 'a',
 }
+const address: Action = {
+  kind: 'free claim',
+  cluster: 'lab',
+  partition: 'address#lab#10.0.0.7',
+  sort: '0',
+  owner: 'a',
+}
+const place = { cluster: 'lab', node: 'pve1', vmid: 5001, template: 9000, storage: 'vmdata' }
 const zone: Action = { kind: 'free claim', cluster: 'lab', partition: 'zone#lab-1', sort: '0', owner: 'a' }
 
 const deleted = aSummary({ phase: 'Deleted', place: undefined, seed: undefined })
@@ -128,13 +149,19 @@ describe('is done', () => {
       'the deletion of an orphan, whose number stays taken meanwhile',
       orphan,
       {},
-      ['take lab 5001 orphan#lab#5001', 'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}'],
+      [
+        'leave lab 5001 of a to orphan#lab#5001, s1',
+        'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}',
+      ],
     ],
     [
       'the deletion of an orphan that came back after it was deleted',
       orphan,
       { rows: [deleted, ofOrphan('Deleted')] },
-      ['take lab 5001 orphan#lab#5001', 'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}'],
+      [
+        'leave lab 5001 of a to orphan#lab#5001, s1',
+        'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}',
+      ],
     ],
     ['an expiry', expiry, { rows: [expired] }, ['delete {"type":"ProxyDeletionRequested","uid":"a"}']],
     ['a kick, on the queue of its step', kick, {}, ['delete {"type":"Resume","uid":"a","turn":7}']],
@@ -147,29 +174,58 @@ describe('is done', () => {
       [`delete ${volume} on pve2`],
     ],
     ['the sweep of a disk', disk, {}, ['delete vmdata:x on pve1']],
-    ['the freeing of a number that nothing holds', vmid, {}, ['free lab 5001 a']],
+    ['the freeing of a number that nothing holds', vmid, {}, ['free vmid#lab 5001, s1']],
     [
       '… that a container holds',
       vmid,
       { free: false, look: { kind: 'container', node: 'pve1' } },
-      ['free lab 5001 a'],
+      ['free vmid#lab 5001, s1'],
     ],
     [
       '… that another’s VM holds',
       vmid,
       { free: false, look: vm({ description: 'web' }) },
-      ['free lab 5001 a'],
+      ['free vmid#lab 5001, s1'],
     ],
     [
       '… that another proxy’s VM holds',
       vmid,
       { free: false, look: vm({ description: describeMark(aMark({ uid: 'b' }), 'beta') }) },
-      ['free lab 5001 a'],
+      ['free vmid#lab 5001, s1'],
     ],
-    ['… that was let go of just now', vmid, { free: false, look: { kind: 'absent' } }, ['free lab 5001 a']],
-    ['the freeing of a place in a queue', slot, {}, ['free clone#lab#vmdata#pve1 a']],
-    ['… of one that is not in its turn', slot, { rows: [aSummary()] }, ['free clone#lab#vmdata#pve1 a']],
-    ['the freeing of a place in a zone', zone, { rows: [deleted] }, ['free zone#lab-1 a']],
+    [
+      '… that was let go of just now',
+      vmid,
+      { free: false, look: { kind: 'absent' } },
+      ['free vmid#lab 5001, s1'],
+    ],
+    [
+      'the freeing of a number that its proxy does not need, being ready at another',
+      vmid,
+      { rows: [aSummary({ place: { ...place, vmid: 5002 } })] },
+      ['free vmid#lab 5001, s1'],
+    ],
+    [
+      '… at the same number of another cluster',
+      vmid,
+      { rows: [aSummary({ place: { ...place, cluster: 'other' } })] },
+      ['free vmid#lab 5001, s1'],
+    ],
+    [
+      '… that was left to a row which is gone',
+      vmid,
+      { rows: [aSummary({ phase: 'Pending', place: undefined })], claim: { leaving: 'orphan#lab#5001' } },
+      ['free vmid#lab 5001, s1'],
+    ],
+    [
+      'the freeing of an address that its proxy does not need, being ready at another',
+      address,
+      { rows: [aSummary({ address: '10.0.0.8' })] },
+      ['free address#lab#10.0.0.7 0, s1'],
+    ],
+    ['the freeing of a place in a queue', slot, {}, ['free clone#lab#vmdata#pve1 0, s1']],
+    ['… of one that is not in its turn', slot, { rows: [aSummary()] }, ['free clone#lab#vmdata#pve1 0, s1']],
+    ['the freeing of a place in a zone', zone, { rows: [deleted] }, ['free zone#lab-1 0, s1']],
   ])('%s', async (_, action, world, expected) => {
     const { deed, done } = await carriedOut(action, world)
     expect(deed).toEqual({ state: 'done' })
@@ -186,6 +242,7 @@ describe('is overtaken, and nothing done', () => {
     ],
     ['an orphan that another run gave away', orphan, { rows: [ofOrphan('Deleting')] }],
     ['an orphan whose deletion has failed', orphan, { rows: [ofOrphan('Failed')] }],
+    ['an orphan whose number was taken anew', orphan, { anew: true }],
     ['an expiry of what was deleted', expiry, { rows: [deleted] }],
     [
       'an expiry of what is being deleted',
@@ -227,6 +284,27 @@ describe('is overtaken, and nothing done', () => {
       { rows: [aSummary({ phase: 'Pending', place: undefined })] },
     ],
     ['a number whose VM still stands', vmid, { free: false }],
+    ['a number that its proxy is ready at', vmid, { rows: [aSummary()] }],
+    [
+      'a number that its proxy may need yet',
+      vmid,
+      { rows: [aSummary({ phase: 'Failed', place: { ...place, vmid: 5002 } })] },
+    ],
+    ['a number that was taken anew', vmid, { anew: true }],
+    ['a number that is another’s now', vmid, { owner: 'b' }],
+    ['a number that was given back', vmid, { owner: undefined }],
+    [
+      'a number that is left to a row which is there',
+      vmid,
+      { rows: [ofOrphan('Failed')], claim: { leaving: 'orphan#lab#5001' } },
+    ],
+    ['an address that its proxy is ready at', address, { rows: [aSummary({ address: '10.0.0.7' })] }],
+    ['an address of a proxy whose own is not known', address, { rows: [aSummary()] }],
+    [
+      'an address of a proxy that looks for its own',
+      address,
+      { rows: [aSummary({ phase: 'Provisioning' })] },
+    ],
     ['a number in a cluster that is not configured', { ...vmid, cluster: 'gone' }, {}],
     [
       'a place in a queue whose owner is at it',

@@ -10,17 +10,7 @@ class Killed extends Error {
 
 type Where = { change: number; when: 'before' | 'after' }
 
-const CHANGES = new Set([
-  'takeVmid',
-  'freeVmid',
-  'freeSlots',
-  'note',
-  'keep',
-  'clear',
-  'send',
-  'save',
-  'deleteVolume',
-])
+const CHANGES = new Set(['leaveVmid', 'free', 'note', 'keep', 'clear', 'send', 'save', 'deleteVolume'])
 
 /** Ports behind which the run dies at a change, and lives no longer: whatever it does afterwards fails, too. */
 function dyingAt(where: Where | undefined, seen: string[]) {
