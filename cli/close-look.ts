@@ -31,6 +31,9 @@ const PATIENCE_MS = 30_000
 
 /** Looks at a row's VM, tasks and seed with the stage's own configuration and token. Changes nothing: it could not. */
 export async function lookClosely(row: Row, config: Config): Promise<CloseLook> {
+  // Of what is gone nothing is left to be looked at, be its cluster configured or not.
+  if (row.phase === 'Deleted') return { running: [], unseen: [], view: {} }
+  if (!row.place && !row.spec) return nothingSeen('it never was on any cluster: no request of it ever came')
   const cluster = clusterOf(row, config)
   if (!cluster) return nothingSeen('its cluster is not in the configuration')
   const ssm = () => new SSMClient({})

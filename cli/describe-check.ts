@@ -1,4 +1,5 @@
 import type { Counts, Finding, ProxyCounts, Round } from '../functions/check/event.ts'
+import { counted } from '../lib/counted.ts'
 import { columns } from './table.ts'
 import { visible } from './visible.ts'
 
@@ -6,7 +7,8 @@ import { visible } from './visible.ts'
 export function describeRound({ reports, summary }: Round, { all }: { all: boolean }): string {
   const blocks = reports.map(({ cluster, findings, leftOff }) => {
     const lines = inOrder(findings).flatMap(([title, about]) => linesOf(title, about, all))
-    const rest = leftOff === undefined ? [] : [`${leftOff} more findings had no room`]
+    const rest =
+      leftOff === undefined ? [] : [`${counted(leftOff, 'more finding', 'more findings')} had no room`]
     return [`${cluster}:`, columns(['WHERE', 'STATE', 'WHAT'], lines), ...rest].join('\n')
   })
   return [...blocks, ...todo(reports.flatMap(({ findings }) => findings)), proxyText(summary.proxies)].join(
@@ -17,8 +19,8 @@ export function describeRound({ reports, summary }: Round, { all }: { all: boole
 /** `2 failures, 1 warning`. */
 export function countsText({ failure, warning }: Pick<Counts, 'failure' | 'warning'>): string {
   const parts = [
-    ...(failure > 0 ? [`${failure} failure${failure === 1 ? '' : 's'}`] : []),
-    ...(warning > 0 ? [`${warning} warning${warning === 1 ? '' : 's'}`] : []),
+    ...(failure > 0 ? [counted(failure, 'failure')] : []),
+    ...(warning > 0 ? [counted(warning, 'warning')] : []),
   ]
   return parts.join(', ') || 'nothing wrong'
 }

@@ -1,4 +1,5 @@
 import type { Claim } from '../lib/claims.ts'
+import { counted } from '../lib/counted.ts'
 import type { Foresight } from '../lib/foresight.ts'
 import type { Row } from '../lib/record.ts'
 import type { CloseLook } from './close-look.ts'
@@ -63,7 +64,7 @@ function vmText({ found, view }: CloseLook): string | undefined {
   const { name = '(no name yet)', cores, memoryMiB, tags } = found.config
   const whose =
     view.sight?.kind === 'ours' ? 'ours' : view.sight?.kind === 'gone' ? 'another’s' : 'cannot be judged'
-  return `${name} on ${found.node}, ${whose}; ${cores} core${cores === 1 ? '' : 's'}, ${memoryMiB} MiB, tags ${[...tags].join(' ') || 'none'}`
+  return `${name} on ${found.node}, ${whose}; ${counted(cores, 'core')}, ${memoryMiB} MiB, tags ${[...tags].join(' ') || 'none'}`
 }
 
 const stateText = ({ running, qmp }: { running: boolean; qmp: string }) => (running ? 'running' : qmp)

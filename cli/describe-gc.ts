@@ -1,4 +1,5 @@
 import type { Report, Reported } from '../functions/gc/event.ts'
+import { counted } from '../lib/counted.ts'
 import { duration } from './format.ts'
 import { columns } from './table.ts'
 import { visible } from './visible.ts'
@@ -35,9 +36,14 @@ export function describeGc(report: Report): string {
       warnings.map(({ code, text, hint }) => `${code}: ${visible(text)}\n  ${visible(hint)}`),
     ),
   ]
-  const left = Object.entries(leftOff).map(([what, count]) => `${count} more ${what} had no room`)
-  const held =
-    heldBack === 0 ? [] : [`${heldBack} more deletions are due than one run may start (limits.maxDeletions)`]
+  const left = Object.entries(leftOff).map(([what, count]) => `${what}: ${count} more had no room`)
+  const kinds = Object.entries(heldBack).map(([kind, count]) => `${kind}: ${count}`)
+  const held = block(
+    dryRun
+      ? 'due, and more than one run may start (limits.maxDeletions):'
+      : 'due, and left for the next runs, since one may start only so many (limits.maxDeletions):',
+    kinds,
+  )
   return [...blocks.flat(), ...held, ...left].join('\n\n')
 }
 
@@ -64,8 +70,8 @@ function lookedText({ looked }: Report): string {
   const { clusters, silentNodes, vms, configs, seeds, disks, rows, claims, suspects } = looked
   const silent = silentNodes === 0 ? '' : `, ${silentNodes} of their nodes silent`
   return (
-    `clusters: ${clusters}${silent}; in them ${vms} VMs (${configs} looked into), ${seeds} seeds, ${disks} disks\n` +
-    `tables: ${rows} rows, ${claims} claims, ${suspects} suspects`
+    `clusters: ${clusters}${silent}; in them ${counted(vms, 'VM')} (${configs} looked into), ${counted(seeds, 'seed')}, ${counted(disks, 'disk')}\n` +
+    `tables: ${counted(rows, 'row')}, ${counted(claims, 'claim')}, ${counted(suspects, 'suspect')}`
   )
 }
 

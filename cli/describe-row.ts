@@ -1,3 +1,4 @@
+import { counted } from '../lib/counted.ts'
 import type { Row } from '../lib/record.ts'
 import { duration, instant } from './format.ts'
 import { visible } from './visible.ts'
@@ -9,13 +10,16 @@ export function describeRow(row: Row, now: number): string {
     ['uid', row.uid],
     ['name', row.name],
     ['state', stateText(row)],
+    [
+      'wanted',
+      row.wish === 'absent' && row.phase === 'Failed' ? 'nothing: its deletion was asked for' : undefined,
+    ],
     ['proxy', endpoint],
     ['VM', place && `${place.vmid} on ${place.node} (${place.cluster})`],
     ['zone', spec && `${spec.zone}, ${spec.image}`],
     [
       'size',
-      spec &&
-        `${spec.size.cores} core${spec.size.cores === 1 ? '' : 's'}, ${spec.size.memoryMiB} MiB, ${spec.size.diskGiB} GiB`,
+      spec && `${counted(spec.size.cores, 'core')}, ${spec.size.memoryMiB} MiB, ${spec.size.diskGiB} GiB`,
     ],
     ['allowed', spec?.proxy.allow.join(', ')],
     [
@@ -25,12 +29,12 @@ export function describeRow(row: Row, now: number): string {
           .map((pair) => pair.join('='))
           .join(', '),
     ],
-    ['generation', String(row.generation)],
-    ['asked for', `${instant(row.requestedAt)} (${duration(now - row.requestedAt)} ago)`],
+    ['generation', spec && String(row.generation)],
+    [spec ? 'asked for' : 'heard of', `${instant(row.requestedAt)} (${duration(now - row.requestedAt)} ago)`],
     ['ready', readyAt === undefined ? undefined : `after ${duration(readyAt - row.requestedAt)}`],
     ['expires', expiresAt === undefined ? undefined : instant(expiresAt)],
     ['problem', problem && `${problem.code}: ${problem.reason}`],
-    ['', problem && `${problem.times} times since ${instant(problem.firstAt)}`],
+    ['', problem && timesText(problem)],
     ['hint', problem?.hint],
   ]
   const told = lines.flatMap(([label, value]) =>
@@ -44,6 +48,12 @@ export function describeRow(row: Row, now: number): string {
     ...told.map(([label, value]) => `${label.padEnd(11)} ${value}`),
     ...(history.length > 0 ? ['', 'steps', ...history] : []),
   ].join('\n')
+}
+
+/** It was met once when it is final; one in passing is met again and again. */
+function timesText({ times, firstAt, lastAt }: NonNullable<Row['problem']>): string {
+  if (times === 1) return `once, at ${instant(firstAt)}`
+  return `${times} times since ${instant(firstAt)}, last at ${instant(lastAt)}`
 }
 
 /** `Provisioning, at clone`; `Failed, at seed`; `Ready`. */

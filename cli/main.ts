@@ -104,10 +104,18 @@ function commandLine(context: Context) {
     .version(false)
     .wrap(Math.min(110, process.stdout.columns ?? 100))
     .exitProcess(false)
-    .fail((message, error) => {
+    .fail((message, error, { showHelp }) => {
       // yargs calls it for its own complaints (some of them errors of its own class) and for what a command threw.
       if (error && error.name !== 'YError') throw error
-      throw new UsageError(`${message ?? error.message}\nSee egress --help, or --help after the command.`)
+      const complaint = message ?? error.message
+      let next = 'See egress --help, or --help after the command.'
+      // Who left out a word is shown which there are.
+      if (/^(What|Which) .*\?$|^Not enough non-option arguments/.test(complaint)) {
+        showHelp((help) => {
+          next = `\n${help}`
+        })
+      }
+      throw new UsageError(`${complaint}\n${next}`)
     })
 }
 

@@ -5,6 +5,7 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs'
+import { counted } from './counted.ts'
 import { type Letter, readLetter } from './letter.ts'
 import type { Side } from './record.ts'
 
@@ -49,7 +50,7 @@ export function createDeadLetters(options: {
           if (!failed.has(index)) removed.add(letter.messageId)
         })
         if (failed.size > 0)
-          throw new Error(`${failed.size} letters could not be removed: ${Failed[0]?.Message}`)
+          throw new Error(`${counted(failed.size, 'letter')} could not be removed: ${Failed[0]?.Message}`)
       }
     }
   }

@@ -64,11 +64,21 @@ function withTaskEnded(row: Row & Moment, state: TaskState | undefined, now: num
   return { ...rest, ended: { ...task, ok: state.ok, at: now }, endedSecondsAgo: 0 }
 }
 
-function atRest({ phase, uid, problem, failedStep, expiresAt, purgeAt }: Row): Foresight {
+function atRest({
+  phase,
+  wish,
+  uid,
+  problem,
+  spec,
+  orphanOf,
+  failedStep,
+  expiresAt,
+  purgeAt,
+}: Row): Foresight {
   if (phase === 'Failed')
     return {
       what: `nothing, until a person says egress dlq redrive ${uid}`,
-      why: `it failed at ${failedStep} as ${problem?.code}`,
+      why: `${wish === 'absent' ? 'its deletion, which was asked for already,' : 'it'} failed at ${failedStep} as ${problem?.code}`,
     }
   if (phase === 'Ready') {
     const end =
@@ -78,6 +88,12 @@ function atRest({ phase, uid, problem, failedStep, expiresAt, purgeAt }: Row): F
     return { what: 'nothing: no message is on its way', why: `it is ready; check looks after it, ${end}` }
   }
   const until = purgeAt === undefined ? '' : ` until ${new Date(purgeAt * 1000).toISOString()}`
+  // Only a request brings a spec.
+  if (!spec && orphanOf === undefined)
+    return {
+      what: 'nothing, ever',
+      why: `its deletion came and no request of it ever did; a late one is not met, since its row stays as a tombstone${until}`,
+    }
   return { what: 'nothing, ever', why: `it is ${phase.toLowerCase()}; its row stays as a tombstone${until}` }
 }
 

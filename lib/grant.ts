@@ -39,6 +39,8 @@ function oneOf(asked: string, holdsDisks: boolean): string {
 }
 
 function holderOf(privilege: string, path: string, estate: Estate): Holder {
+  // The page that lists all symptoms names no path.
+  if (!path.startsWith('/')) return { role: '<role>', path }
   const [, room = '', id = ''] = path.split('/')
   if (room === 'vms' && estate.templates.includes(Number(id))) return { role: 'EgressTemplate', path }
   // What is granted on the pool holds for the VMs that will be made, too.

@@ -1,4 +1,5 @@
 import type { Config } from './config.ts'
+import { evidenceOf } from './mark.ts'
 import type { Row } from './record.ts'
 import { type Clues, placeholders, symptoms, type Trouble } from './symptoms.ts'
 
@@ -10,7 +11,7 @@ export const hintFor = (trouble: Trouble, subject: Subject, config: Config): str
   symptoms[trouble.code].hint(cluesOf(trouble, subject, config))
 
 function cluesOf(trouble: Trouble, subject: Subject, config: Config): Clues {
-  const { uid, place, spec, task, ended, seed } = subject
+  const { uid, place, spec, task, ended } = subject
   const zone = spec?.zone
   const name = place?.cluster ?? config.zones[zone ?? '']?.cluster
   const cluster = config.clusters[name ?? '']
@@ -40,8 +41,10 @@ function cluesOf(trouble: Trouble, subject: Subject, config: Config): Clues {
     tokenSource: cluster && sourcesText([cluster.token].flat()),
     endpoint: (named ?? endpoints.find((one) => one.node === node) ?? endpoints[0])?.url,
     port: spec?.proxy.port,
-    seed,
     volume: trouble.volume,
+    ...(uid !== undefined && evidenceOf({ ...subject, uid }, config.deployment)),
+    // Proxmox itself refuses for protection alone.
+    release: '--protection 0',
     trouble,
   }
   const told = Object.entries(known).filter(([, value]) => value !== undefined && value !== '')

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Logger, pino } from 'pino'
+import { activeIds } from './tracing.ts'
 
 const ids = new AsyncLocalStorage<Record<string, unknown>>()
 
@@ -18,7 +19,7 @@ export function createLogger(level: string): Logger {
     messageKey: 'message',
     timestamp: () => `,"timestamp":"${new Date().toISOString()}"`,
     formatters: { level: (label) => ({ level: label }) },
-    mixin: () => ({ ...ids.getStore() }),
+    mixin: () => ({ ...ids.getStore(), ...activeIds() }),
     redact: ['*.authorization', '*.Authorization', '*.password', '*.token', '*.userData', 'userData', 'body'],
   })
 }

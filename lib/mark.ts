@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { vmName } from './names.ts'
+import { macOf, tagsOf, vmName } from './names.ts'
 import type { Row } from './record.ts'
 
 /** Our JSON in a VM's description: proves that the VM is ours. */
@@ -56,13 +56,30 @@ const Envelope = z
   .pipe(z.object({ egress: Mark }))
 
 /** The uid a VM of this row bears in its mark. */
-export const markUid = (row: Row) => row.orphanOf ?? row.uid
+export const markUid = (row: Pick<Row, 'uid' | 'orphanOf'>) => row.orphanOf ?? row.uid
 
 /** The mark that this row's VM is to bear. */
-export function markOf(row: Row, deployment: string): Mark | undefined {
-  const { place, seed, specHash } = row
-  if (!place || seed === undefined || specHash === undefined) return undefined
-  return { deployment, uid: markUid(row), generation: row.generation, vmid: place.vmid, specHash, seed }
+export function markOf(row: Partial<Row> & Pick<Row, 'uid'>, deployment: string): Mark | undefined {
+  const { place, seed, specHash, generation } = row
+  if (!place || seed === undefined || specHash === undefined || generation === undefined) return undefined
+  return { deployment, uid: markUid(row), generation, vmid: place.vmid, specHash, seed }
+}
+
+/** What a person can tell the row's VM by, in words; the mark only where the row knows enough to write it. */
+export function evidenceOf(
+  row: Partial<Row> & Pick<Row, 'uid'>,
+  deployment: string,
+): { name: string; mac: string; tags: string; seed?: string; mark?: string } {
+  const { name = '…', seed } = row
+  const uid = markUid(row)
+  const mark = markOf(row, deployment)
+  return {
+    name: vmName({ uid, name }),
+    mac: row.mac ?? macOf(deployment, uid),
+    tags: [...tagsOf(deployment)].join(';'),
+    ...(seed === undefined ? {} : { seed }),
+    ...(mark && { mark: markLine(mark) }),
+  }
 }
 
 export type Ownership =

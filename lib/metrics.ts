@@ -51,9 +51,13 @@ export const METRICS = {
   Orphans: {
     unit: 'Count',
     by: [],
-    when: 'each run of gc: machines without a row that it has deleted, or could not',
+    when: 'each run of gc: machines without a row that it has deleted, could not, or left for a later run (`limits.maxDeletions`)',
   },
-  StalledRows: { unit: 'Count', by: [], when: 'each run of gc: rows that stood still, and were kicked' },
+  StalledRows: {
+    unit: 'Count',
+    by: [],
+    when: 'each run of gc: rows that stood still, and were kicked or left for a later run',
+  },
   CheckFailures: { unit: 'Count', by: [], when: 'each round of check, for each cluster: its failures' },
   CheckWarnings: { unit: 'Count', by: [], when: 'each round of check, for each cluster: its warnings' },
   ReadyProxies: { unit: 'Count', by: [], when: 'each round of check: all that are ready' },

@@ -1,6 +1,7 @@
-import { type Bearing, type Mark, markLine, markOf, ownership } from './mark.ts'
+import { type Bearing, evidenceOf, type Mark, markLine, markOf, ownership } from './mark.ts'
 import { fail, type Outcome, wait } from './outcome.ts'
 import type { Moment, Place, Row } from './record.ts'
+import { placeholders, symptoms } from './symptoms.ts'
 
 export type At = { node: string; vmid: number }
 
@@ -98,9 +99,10 @@ async function judgeHidden<C extends Bearing & { digest: string }>(
   if (ended?.unseen) return unclear(wait(UNSEEN, 15, { capSeconds: LOCK_CAP_SECONDS }))
   if (row.endedSecondsAgo < POOL_LAG_SECONDS) return unclear(wait('the VM is not in its pool yet', 5))
   if (ended?.step === 'destroy' && ended.ok) return { kind: 'gone', heldByAnother: true }
-  if (ended?.step === 'destroy' && ended.code === 'TaskLost') return unclear(stuckLock(place, 'destroyed'))
+  if (ended?.step === 'destroy' && ended.code === 'TaskLost')
+    return unclear(stuckLock(row, place, 'destroyed'))
   if (row.cloned || (ended?.step === 'clone' && ended.ok)) return unclear(outOfPool(row, place))
-  if (mayHaveLeftSomething(row)) return unclear(stuckLock(place, 'clone'))
+  if (mayHaveLeftSomething(row)) return unclear(stuckLock(row, place, 'clone'))
   return { kind: 'gone', heldByAnother: true }
 }
 
@@ -115,7 +117,7 @@ async function judgeHalfMade<C extends Bearing & { digest: string }>(
   const reason = `VM ${vm.vmid} is locked (${lock})`
   if (!row.settled || (await busy(place, eyes))) return wait(reason, 3)
   if (row.ended?.unseen) return wait(`${reason}: ${UNSEEN}`, 15, { capSeconds: LOCK_CAP_SECONDS })
-  if (row.cloned || row.ended?.ok || mayHaveLeftSomething(row)) return stuckLock(vm, lock)
+  if (row.cloned || row.ended?.ok || mayHaveLeftSomething(row)) return stuckLock(row, vm, lock)
   // No clone of ours can have reached this number, so it is another's in the making.
   return wait(reason, 5, { capSeconds: LOCK_CAP_SECONDS })
 }
@@ -131,14 +133,11 @@ async function busy<C extends Bearing & { digest: string }>(place: Place, eyes: 
   )
 }
 
-function stuckLock({ node, vmid }: At, lock: string): Outcome {
-  const hint =
-    `no API token can remove it: on node ${node}, \`qm config ${vmid}\` to look, then ` +
-    `\`qm unlock ${vmid} && qm destroy ${vmid} --purge --destroy-unreferenced-disks 1\``
+function stuckLock({ uid }: Row, { node, vmid }: At, lock: string): Outcome {
   return fail(
     'StuckLock',
     `VM ${vmid} on ${node} was left half made (lock ${lock}) and no task is at work on it`,
-    hint,
+    symptoms.StuckLock.hint({ ...placeholders, uid, node, vmid }),
   )
 }
 
@@ -146,11 +145,10 @@ function outOfPool(row: Row, { vmid }: At): Outcome {
   return fail('Forbidden', `our token may no longer see VM ${vmid} of ${row.uid}`)
 }
 
-function markLost(row: Row, { node, vmid }: At, deployment: string): Outcome {
-  const mark = markOf(row, deployment)
-  const line = mark
-    ? `; if it is ours, put the mark back into its notes: \`qm set ${vmid} --description '${markLine(mark)}'\`, then redrive`
-    : ''
-  const hint = `on node ${node} \`qm config ${vmid}\` to look at it${line}`
-  return fail('MarkLost', `VM ${vmid} looks like ours, but bears no mark, so it is not touched`, hint)
+function markLost(row: Row, vm: At, deployment: string): Outcome {
+  return fail(
+    'MarkLost',
+    `VM ${vm.vmid} looks like ours, but bears no mark, so it is not touched`,
+    symptoms.MarkLost.hint({ ...placeholders, uid: row.uid, ...vm, ...evidenceOf(row, deployment) }),
+  )
 }

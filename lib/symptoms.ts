@@ -1,5 +1,6 @@
 import type { FailureCode } from './failure.ts'
 import { grantCommand, type Lack } from './grant.ts'
+import { HOLD_TAG } from './names.ts'
 
 /** What a failure tells of itself; lib/proxmox's ProxmoxError and our own Failure are such. */
 export type Trouble = {
@@ -42,6 +43,13 @@ export type Clues = {
   port: number | string
   seed: string
   volume: string
+  /** What a VM of ours is called, its card's MAC, its tags, and the line that its notes hold. */
+  name: string
+  mac: string
+  tags: string
+  mark: string
+  /** Options of `qm set` that let go of a VM that was to be kept. */
+  release: string
   trouble: Partial<Trouble>
 }
 
@@ -61,13 +69,17 @@ export const placeholders: Clues = {
   pool: '<pool>',
   bridge: '<bridge>',
   parameter: '<passwordParameter>',
-  tokenSource: '<token>',
+  tokenSource: '<where the token is kept>',
   endpoint: '<endpoint>',
   port: '<port>',
   seed: '<seed>',
   volume: '<volume>',
-  // For example.
-  trouble: { privilege: 'VM.PowerMgmt', path: '/vms/<vmid>' },
+  name: '<name>',
+  mac: '<mac>',
+  tags: '<tags>',
+  mark: '<mark>',
+  release: '<release>',
+  trouble: { privilege: '<privilege>', path: '<path>' },
 }
 
 /** What an operator sees, and what to type about it. Commands stand between backticks; before one that must be typed on a certain node stands `on node`. */
@@ -78,10 +90,13 @@ export type Symptom = {
   passing?: boolean
 }
 
-const redrive = ({ uid }: Clues) => `then \`egress dlq redrive ${uid}\``
+const again = ({ uid }: Pick<Clues, 'uid'>) => `\`egress dlq redrive ${uid}\``
+const redrive = (clues: Pick<Clues, 'uid'>) => `then ${again(clues)}`
 const taskLog = ({ node, vmid }: Clues) => `on node ${node} \`pvenode task list --vmid ${vmid}\``
 const console = ({ node, vmid }: Clues) => `on node ${node} \`qm terminal ${vmid}\` (Ctrl-O leaves it)`
-const ofItself = (text: string) => `it is tried again of itself; if it lasts, ${text}`
+/** In passing for a while, and then it has failed like anything else. */
+const ofItself = (clues: Clues, text: string) =>
+  `it is tried again of itself; if it lasts, ${text}. Once it was given up, ${again(clues)}`
 
 /** Every code there is, by what it looks like. */
 export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
@@ -102,14 +117,14 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: (clues) =>
       `its reason names the other: \`egress explain <the other>\` shows where its VM is now. Do both VMs have one machine-id ` +
       `(${console(clues)}, \`cat /etc/machine-id\`), since the template was started before it became one, or do two DHCP servers answer on ${clues.bridge}? ` +
-      `Mend that and publish the proxy with a higher generation; where the other VM has another address by now, ${redrive(clues).replace('then ', '')}`,
+      `Mend that and publish the proxy with a higher generation; where the other VM has another address by now, ${again(clues)}`,
   },
   RowUnreadable: {
     symptom:
       'the row of a proxy is not as this version writes one: a newer version wrote it, or somebody changed it by hand',
     hint: ({ uid }) =>
       `deploy the version that wrote it again; or look at the item \`${uid}\` of the table of proxies ` +
-      `(\`aws dynamodb get-item --table-name <table> --key '{"uid":{"S":"${uid}"}}'\`) and put right the fields that are named, then \`egress dlq redrive ${uid}\``,
+      `(\`aws dynamodb get-item --table-name <table> --key '{"uid":{"S":"${uid}"}}'\`) and put right the fields that are named, ${redrive({ uid })}`,
   },
   AgentNeverUp: {
     symptom: 'the VM runs, and its guest agent does not tell an address',
@@ -127,7 +142,8 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   MarkLost: {
     symptom: 'a VM has our name or our seed, but its notes do not prove it ours, so it is left alone',
     hint: (clues) =>
-      `on node ${clues.node} \`qm config ${clues.vmid}\`; if it is ours, put the line with "egress" back into its notes: \`qm set ${clues.vmid} --description '<that line>'\`, ${redrive(clues)}`,
+      `${markAgain(clues)}, ${redrive(clues)}. If it is another’s, \`qm set ${clues.vmid} --name <another name> --ide2 none,media=cdrom\` ` +
+      `takes from it what looks like ours: it is left alone and done without after ${again(clues)}`,
   },
   Misconfigured: {
     symptom: 'a cluster or zone that proxies still live in is no longer in the configuration',
@@ -155,7 +171,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     symptom: 'the proxy answers and turns us away (401, 403, 407)',
     hint: (clues) =>
       `is the address that the functions come from in verify.probeFrom, and is ${clues.parameter} still what the proxy was made with? ` +
-      `A proxy keeps what it was made with: put them right, then publish it with a higher generation`,
+      `A proxy keeps what it was made with: put them right, then publish it with a higher generation; or put back what it was made with, ${redrive(clues)}`,
   },
   ProxyNeverAnswered: {
     symptom: 'the VM has an address, and nothing answers as a proxy there',
@@ -168,7 +184,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     passing: true,
     symptom: 'every VMID of the range is taken',
     hint: (clues) =>
-      `widen vmids of cluster ${clues.cluster} (or of zone ${clues.zone}) in the configuration, or delete proxies: \`egress list --zone ${clues.zone}\``,
+      `widen vmids of cluster ${clues.cluster} (or of zone ${clues.zone}) in the configuration, or delete proxies (\`egress list --zone ${clues.zone}\`), ${redrive(clues)}`,
   },
   RetriesExhausted: {
     symptom:
@@ -210,12 +226,12 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
 
   Aborted: {
     symptom: 'an invocation ended before Proxmox answered',
-    hint: () => ofItself('raise timings.functionTimeoutSeconds'),
+    hint: (clues) => ofItself(clues, 'raise timings.functionTimeoutSeconds'),
   },
   AgentError: {
     symptom: 'the guest agent answers with an error',
     hint: (clues) =>
-      `on node ${clues.node} \`qm agent ${clues.vmid} ping\`; look at qemu-guest-agent in the VM: ${console(clues)}`,
+      `on node ${clues.node} \`qm agent ${clues.vmid} ping\`; look at qemu-guest-agent in the VM: ${console(clues)}. Mend it, ${redrive(clues)}`,
   },
   AgentOff: {
     symptom: 'somebody switched the guest agent of the VM off',
@@ -225,16 +241,19 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   AgentSilent: {
     symptom: 'the guest agent does not answer',
     hint: (clues) =>
-      `on node ${clues.node} \`qm agent ${clues.vmid} ping\`; is qemu-guest-agent running in the VM? ${console(clues)}`,
+      `on node ${clues.node} \`qm agent ${clues.vmid} ping\`; is qemu-guest-agent running in the VM? ${console(clues)}. Mend it, ${redrive(clues)}`,
   },
   AlreadyExists: {
     symptom: 'something else is at the VMID, or being made there',
     hint: (clues) =>
-      ofItself(`on any node \`pvesh get /cluster/resources --type vm\` shows what is at ${clues.vmid}`),
+      ofItself(
+        clues,
+        `on any node \`pvesh get /cluster/resources --type vm\` shows what is at ${clues.vmid}`,
+      ),
   },
   AlreadyRunning: {
     symptom: 'the VM runs already',
-    hint: (clues) => ofItself(`${taskLog(clues)} shows who starts it`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows who starts it`),
   },
   CommandFailed: {
     symptom: 'a program on the node failed: QEMU, qemu-img, cp',
@@ -243,7 +262,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   },
   DigestMismatch: {
     symptom: 'somebody else changes the VM at the same time',
-    hint: (clues) => ofItself(`${taskLog(clues)} shows who`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows who`),
   },
   Forbidden: { symptom: 'our token lacks a privilege', hint: forbidden },
   InUse: {
@@ -254,18 +273,19 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   },
   Interrupted: {
     symptom: 'somebody stopped the task',
-    hint: (clues) => ofItself(`${taskLog(clues)} shows it`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows it`),
   },
   Locked: {
     symptom: 'a lock of the node, the cluster or a storage is not to be had',
     hint: (clues) =>
       ofItself(
+        clues,
         `on node ${clues.node} \`pvenode task list --source active\` shows what holds it; lower limits.clonesPerStorage if it is our own clones`,
       ),
   },
   NoQuorum: {
     symptom: 'the part of the cluster we reach has no majority',
-    hint: () => ofItself('on any node `pvecm status`; bring nodes back'),
+    hint: (clues) => ofItself(clues, 'on any node `pvecm status`; bring nodes back'),
   },
   NoSpace: {
     symptom: 'a storage is full',
@@ -275,32 +295,33 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   },
   NoSuchTask: {
     symptom: 'the node does not know a task of ours any more',
-    hint: (clues) => ofItself(`${taskLog(clues)}`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows what ran`),
   },
   NoWorker: {
     symptom: 'the node could not start a worker process',
-    hint: (clues) => ofItself(`on node ${clues.node} \`free -m\` and \`systemctl status pvedaemon\``),
+    hint: (clues) => ofItself(clues, `on node ${clues.node} \`free -m\` and \`systemctl status pvedaemon\``),
   },
   NodeUnknown: {
     symptom: 'one node does not know the address of another',
     hint: (clues) =>
       ofItself(
+        clues,
         `on any node \`getent hosts ${clues.node}\`; put it into /etc/hosts there, and \`pvecm updatecerts\``,
       ),
   },
   NotRunning: {
     symptom: 'the VM does not run where it should',
-    hint: (clues) => ofItself(`${taskLog(clues)} shows who stops it`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows who stops it`),
   },
   Protected: {
     symptom: 'the VM is protected against deletion, or tagged egress-hold',
     hint: (clues) =>
-      `somebody wanted it kept; if not: on node ${clues.node} \`qm set ${clues.vmid} --protection 0\`, ${redrive(clues)}`,
+      `somebody wanted it kept, by protection or by the tag \`${HOLD_TAG}\`, and takes that off when done with it; if it may go: on node ${clues.node} ${releasing(clues)}, ${redrive(clues)}`,
   },
   Rejected: { symptom: 'Proxmox refuses what is asked of it', hint: rejected },
   Running: {
     symptom: 'the VM was started again while it was being destroyed',
-    hint: (clues) => ofItself(`${taskLog(clues)} shows who starts it`),
+    hint: (clues) => ofItself(clues, `${taskLog(clues)} shows who starts it`),
   },
   StorageOffline: {
     symptom: 'a storage is not mounted, not online, disabled or read-only',
@@ -310,7 +331,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   TaskLost: {
     symptom: 'the worker of a task was killed',
     hint: (clues) =>
-      ofItself(`on node ${clues.node} \`journalctl --unit pvedaemon --since -1h\` tells of it`),
+      ofItself(clues, `on node ${clues.node} \`journalctl --unit pvedaemon --since -1h\` tells of it`),
   },
   TemplateProblem: {
     symptom: 'a template is missing, or a proxy cannot be made from it',
@@ -325,7 +346,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
       return (
         `on any node \`pveum user token list ${user}\`: is ${name} there and not expired (\`pveum user token modify ${user} ${name} --expire 0\`)? ` +
         `Is what ${tokenSource} holds its secret, as user@realm!token=secret? \`pveum user token remove ${user} ${name}\` and \`pveum user token add\` make a new one; store it there, ` +
-        redrive({ ...clues, trouble, tokenSource })
+        redrive(clues)
       )
     },
   },
@@ -337,7 +358,7 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   Unknown: {
     symptom: 'words of Proxmox that we do not know',
     hint: (clues) =>
-      `its reason has them; ${taskLog(clues)} shows more. Mend what they name, ${redrive(clues)}, and report the words to the authors`,
+      `its reason has them; ${taskLog(clues)} shows more. Report the words to the authors, mend what they name, ${redrive(clues)}`,
   },
   Unreachable: {
     symptom: 'no endpoint of the cluster answers, or none gets through to the node',
@@ -358,11 +379,11 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     symptom: "an endpoint's certificate is not the one that the configuration trusts",
     hint: (clues) =>
       `read it on the node itself, not over the network: on node ${clues.node} \`pvenode cert info\` (or \`openssl x509 -in /etc/pve/local/pve-ssl.pem -noout -fingerprint -sha256\`). ` +
-      `If it was renewed, put the new one into clusters.${clues.cluster}.endpoints, fingerprint; if what is served at ${clues.endpoint} is another one, somebody is in between`,
+      `If it was renewed, put the new one into clusters.${clues.cluster}.endpoints, fingerprint; if what is served at ${clues.endpoint} is another one, somebody is in between. Mend it, ${redrive(clues)}`,
   },
   UploadCorrupt: {
     symptom: 'the seed arrived other than it was sent',
-    hint: (clues) => ofItself(`on node ${clues.node} \`df -h /var/tmp\`: uploads pass through there`),
+    hint: (clues) => ofItself(clues, `on node ${clues.node} \`df -h /var/tmp\`: uploads pass through there`),
   },
   VmLocked: {
     symptom: 'the VM is locked: a backup, a migration, a snapshot',
@@ -372,12 +393,13 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
   VmMissing: {
     symptom: 'the VM is not where it was',
     hint: (clues) =>
-      ofItself(`on any node \`pvesh get /cluster/resources --type vm\` shows where ${clues.vmid} is`),
+      ofItself(clues, `on any node \`pvesh get /cluster/resources --type vm\` shows where ${clues.vmid} is`),
   },
   VolumeExists: {
     symptom: 'a volume that was left of an earlier VM has the number of a new one',
     hint: (clues) =>
       ofItself(
+        clues,
         `${clues.volume === placeholders.volume ? 'it' : clues.volume} is of no VM if \`qm config ${clues.vmid}\` on node ${clues.node} finds none: then \`pvesm free\` removes it`,
       ),
   },
@@ -386,6 +408,24 @@ export const symptoms: Readonly<Record<FailureCode, Symptom>> = {
     hint: (clues) =>
       `who removes ${clues.volume === placeholders.volume ? clues.seed : clues.volume}? On node ${clues.node} \`pvesm list ${clues.isoStorage}\`, and \`pvenode task list --typefilter imgdel\`. Stop that, ${redrive(clues)}`,
   },
+}
+
+/** How to tell whether a VM without a mark is ours, and the line that marks it again. */
+export function markAgain(clues: Omit<Clues, 'trouble'>): string {
+  const { node, vmid, uid, name, seed, mac, tags, mark } = clues
+  const ours =
+    `is it ours? On node ${node} \`qm config ${vmid}\`: the MAC in \`net0\` decides, ours has ${mac} and no other VM does; ` +
+    `ours is also called ${name}, has ${seed} in \`ide2\` and the tags ${tags} (before it was configured, the name is all there is)`
+  // An orphan's row does not know all of it, and is there to have the VM deleted.
+  if (mark === placeholders.mark && uid !== placeholders.uid)
+    return `${ours}. If it is ours, \`qm stop ${vmid} && qm destroy ${vmid} --purge --destroy-unreferenced-disks 1\``
+  const line = `\`qm set ${vmid} --description '${mark}'\``
+  return `${ours}. If it is ours, ${line} puts our mark there in place of all its notes (what is to stay of them goes into the same quotes, on lines of its own)`
+}
+
+function releasing({ vmid, release }: Clues): string {
+  if (release !== placeholders.release) return `\`qm set ${vmid} ${release}\``
+  return `\`qm set ${vmid} --protection 0\`, or, where it bears the tag, \`qm set ${vmid} --tags '<its other tags>'\``
 }
 
 /** pveproxy answered for another, which did not. Source: AnyEvent::HTTP's pseudo codes. */

@@ -5,6 +5,7 @@ import {
   createContextKey,
   diag,
   INVALID_SPAN_CONTEXT,
+  isSpanContextValid,
   propagation,
   type Span,
   SpanKind,
@@ -77,6 +78,13 @@ export function traceSend<T>(
 export function traceRun<T>(name: string, work: () => Promise<T>): Promise<T> {
   const span = begin(name, { kind: SpanKind.INTERNAL }, context.active())
   return during(span, trace.setSpan(context.active(), span), work)
+}
+
+/** What a line of the log is found again by from its span; nothing where there is no span. */
+export function activeIds(): { traceId?: string; spanId?: string } {
+  const span = trace.getSpanContext(context.active())
+  if (!span || !isSpanContextValid(span)) return {}
+  return { traceId: span.traceId, spanId: span.spanId }
 }
 
 /** A span that ended in something else than what it was for. `code` says what; no words, which could hold anything. */

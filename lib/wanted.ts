@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { counted } from './counted.ts'
 import { escapeControls } from './escape-controls.ts'
 
 /** An error map for one field: says what was wanted, in words a person can act on. */
@@ -17,7 +18,7 @@ const MAX_COMPLAINTS = 30
 export function complaints(error: z.ZodError, document: unknown): Complaint[] {
   const all = error.issues.flatMap((issue) => fromIssue(issue, document))
   if (all.length <= MAX_COMPLAINTS) return all
-  const more = { path: '(document)', got: `${all.length - MAX_COMPLAINTS} more faults`, wanted: 'none' }
+  const more = { path: '(document)', got: counted(all.length - MAX_COMPLAINTS, 'more fault'), wanted: 'none' }
   return [...all.slice(0, MAX_COMPLAINTS), more]
 }
 

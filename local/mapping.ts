@@ -6,6 +6,7 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs'
+import { counted } from '../lib/counted.ts'
 import { succeeded } from './batch-answer.ts'
 import type { QueueRef } from './emulators.ts'
 import { sqsEvent } from './sqs-event.ts'
@@ -81,7 +82,10 @@ export function mapQueue(options: MappingOptions): Mapping {
       const done = new Set(succeeded(await invoke(sqsEvent(messages, queue)), ids))
       await remove(messages.filter(({ MessageId }) => done.has(MessageId ?? '')))
     } catch (error) {
-      onProblem({ what: `${messages.length} message(s) go back to the queue`, error })
+      onProblem({
+        what: `${counted(messages.length, 'message goes', 'messages go')} back to the queue`,
+        error,
+      })
     }
   }
 

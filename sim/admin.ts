@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { typeLine } from './shell-line.ts'
 import type { FaultRule, NodeState, Sim } from './types.ts'
 
 export type Admin = { url: string; close(): Promise<void> }
@@ -73,9 +74,9 @@ async function answer(sim: Sim, request: IncomingMessage): Promise<unknown> {
     case 'POST /nodes/…':
       return setNode(sim, name, await body(request))
     case 'POST /qm':
-      return runOn(sim.qm, await body(request))
+      return typed(sim, await body(request), ['qm'])
     case 'POST /root':
-      return runOn(sim.root, await body(request))
+      return typed(sim, await body(request))
     default:
       throw new AdminError(404, `no such call: ${call}`)
   }
@@ -109,8 +110,13 @@ function setNode(sim: Sim, name: string, { state, reset }: Record<string, unknow
   return sim.nodes()
 }
 
-function runOn(shell: Sim['root'], { node, argv }: Record<string, unknown>): unknown {
+async function typed(
+  sim: Sim,
+  { node, argv }: Record<string, unknown>,
+  before: string[] = [],
+): Promise<unknown> {
   const words = Array.isArray(argv) ? argv.map(String) : undefined
   if (typeof node !== 'string' || !words) throw new AdminError(400, 'a shell takes {node, argv}')
-  return shell(node, words)
+  if (!sim.nodes().some(({ name }) => name === node)) throw new AdminError(404, `no such node: ${node}`)
+  return typeLine(sim, node, [...before, ...words])
 }

@@ -368,6 +368,9 @@ export type SimOptions = {
   random?: () => number
 }
 
+/** What a command said, and the task that it began, which goes on. */
+export type ShellResult = { exitCode: number; stdout: string; stderr: string; upid?: string }
+
 export type Sim = {
   /** The door without sockets. Rejects with SimConnectionError. */
   request(node: string, request: SimRequest): Promise<SimAnswer>
@@ -393,9 +396,9 @@ export type Sim = {
   setQemu(vmid: number, qmpstatus: string): void
   hostReset(name: string): void
   /** `qm` as root of a host would type it, without the word `qm`. */
-  qm(node: string, argv: string[]): { exitCode: number; stdout: string; stderr: string }
-  /** The same for qm, pveum, pvesm and pvesh, with the program's name first. */
-  root(node: string, argv: string[]): { exitCode: number; stdout: string; stderr: string }
+  qm(node: string, argv: string[]): ShellResult
+  /** The same for whatever program, its name first. */
+  root(node: string, argv: string[]): ShellResult
   vms(): SimVm[]
   volumes(): SimVolume[]
   tasks(): SimTask[]

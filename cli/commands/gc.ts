@@ -57,5 +57,7 @@ async function reportOf(what: Args['what'], connection: Connection, env: NodeJS.
   } as const
   const report = await createReports<Report>(kept).latest()
   if (report) return report
-  throw new Unmet('no run of gc has been reported yet: it runs on a schedule, or by `egress gc run`')
+  throw new Unmet(
+    'no run of gc has been reported yet. `egress gc plan` shows what one would do, `egress gc run` is one now; else it runs on a schedule',
+  )
 }

@@ -77,12 +77,18 @@ export const qmCommand = (context: Context) =>
 export const rootCommand = (context: Context) =>
   ({
     command: 'root [argv..]',
-    describe: 'Type as root on a host: qm, pveum role|acl|pool, pvesm set, pvesh set /pools/…',
+    describe:
+      'Type a line as root on a host, of qm, pveum, pvesm, pvesh, pvenode, pvecm; several with && between',
     builder: (argv) =>
-      shellOptions(argv).example(
-        "$0 sim root --node pve1 pveum acl delete /storage/local --roles EgressSeeds --users egress@pve --tokens 'egress@pve!ctl'",
-        'take a right away',
-      ),
+      shellOptions(argv)
+        .example(
+          "$0 sim root --node pve1 pveum acl delete /storage/local --roles EgressSeeds --users egress@pve --tokens 'egress@pve!ctl'",
+          'take a right away',
+        )
+        .example(
+          '$0 sim root --node pve1 "qm unlock 101 && qm destroy 101 --purge"',
+          'a line as a hint has it',
+        ),
     handler: (args) => type('/root', args, context),
   }) satisfies CommandModule<Where, Where & Shell>
 

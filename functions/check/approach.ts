@@ -2,6 +2,7 @@ import type { Cluster } from '../../lib/config.ts'
 import type { NodeState } from '../../lib/proxmox/index.ts'
 import type { Connections } from './connections.ts'
 import { type EndpointFacts, isQuorate, known, type TokenFacts } from './facts.ts'
+import { lookTwice, type Patience } from './look-twice.ts'
 import type { Endpoint, Ports } from './ports.ts'
 import { lookAtEndpoint, lookAtToken } from './targets.ts'
 
@@ -23,18 +24,20 @@ export type Approach = {
 /** Knocks at every endpoint at once, and goes on through the first that opens; a hung one is waited for by nobody. */
 export async function approach(
   cluster: Cluster,
-  { ports, connections, within }: { ports: Ports; connections: Connections; within: () => AbortSignal },
+  { ports, connections, patience }: { ports: Ports; connections: Connections; patience: Patience },
 ): Promise<Approach> {
   const doors = cluster.endpoints.map((endpoint) => ({
     endpoint,
-    looked: lookAtEndpoint(cluster, endpoint, connections, within()),
+    looked: lookTwice(patience, (signal) => lookAtEndpoint(cluster, endpoint, connections, signal)),
   }))
   const guide = await firstToOpen(doors)
   const asked = guide ? [guide.endpoint] : await refusing(doors)
   const tried = await Promise.all(
     [cluster.token]
       .flat()
-      .map((source) => lookAtToken(cluster, source, asked, { ports, connections, signal: within() })),
+      .map((source) =>
+        lookTwice(patience, (signal) => lookAtToken(cluster, source, asked, { ports, connections, signal })),
+      ),
   )
   return {
     doors,

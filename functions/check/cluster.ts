@@ -1,9 +1,10 @@
 import type { Cluster, Config } from '../../lib/config.ts'
-import type { NodeState, Provider, Proxmox } from '../../lib/proxmox/index.ts'
+import type { NodeState, Proxmox } from '../../lib/proxmox/index.ts'
 import { approach, type Door, type Guide } from './approach.ts'
 import type { Connections } from './connections.ts'
 import type { Report } from './event.ts'
 import { type ClusterFacts, isSilentNode, known, type NodeFacts } from './facts.ts'
+import { lookTwice, type Patience } from './look-twice.ts'
 import { type Around, judgeNode } from './node-verdict.ts'
 import type { Ports } from './ports.ts'
 import { type Allowance, checkProxies, type ProxiesOfNode, type ReadyRow, unknownProxies } from './proxies.ts'
@@ -24,20 +25,22 @@ export type Bounds = {
   budgetMs: number
 }
 
-/** Longest waits for one target; a round that has little time gives each its share. */
-const LONGEST_MS = { endpoint: 8000, cluster: 10_000, node: 12_000 }
+/** Longest waits for one look at a target, of which there may be two; a round that has little time gives each its share. */
+const LONGEST_MS = { endpoint: 4000, cluster: 8000, node: 12_000 }
 
 /** One cluster: its endpoints and tokens, what is true of the whole of it, and each node by itself with its proxies. */
 export async function checkCluster(named: Named, ready: readonly ReadyRow[], bounds: Bounds): Promise<Found> {
   const { ports, connections, doubled, end } = bounds
   const { name, cluster } = named
-  const within = (ms: number) =>
-    AbortSignal.any([end, ports.expire(Math.min(ms, Math.floor(bounds.budgetMs / 4)))])
+  const patience = (target: keyof typeof LONGEST_MS): Patience => {
+    const ms = Math.min(LONGEST_MS[target], Math.floor(bounds.budgetMs / 4))
+    return { ms, begin: () => AbortSignal.any([end, ports.expire(ms)]) }
+  }
   const before = await ports.reports.of(name).latest()
   const { doors, guide, tokens, accepted } = await approach(cluster, {
     ports,
     connections,
-    within: () => within(LONGEST_MS.endpoint),
+    patience: patience('endpoint'),
   })
   const still = { name, cluster, nodes: nodesOf(named, ports.config), ranges: rangesOf(named, ports.config) }
   const endpoints = () => Promise.all(doors.map(({ looked }) => looked))
@@ -49,16 +52,15 @@ export async function checkCluster(named: Named, ready: readonly ReadyRow[], bou
 
   const through = (use: readonly Door['endpoint'][]) =>
     connections.open(cluster, { endpoints: use, tokens: accepted })
-  const vms = through([guide.endpoint]).with({ signal: within(LONGEST_MS.cluster) })
-  const whole = await lookAtCluster(still, vms, [guide.major], ports)
+  const whole = await lookTwice(patience('cluster'), (signal) =>
+    lookAtCluster(still, through([guide.endpoint]).with({ signal }), [guide.major], ports),
+  )
   const placed = Map.groupBy(ready, (row) => standsOn(row, whole))
   const everywhere = [...new Set([...still.nodes, ...placed.keys()])]
   const looked = await Promise.all(
     everywhere.map(async (node) => {
       const proxmox = through(await waysTo(node, doors, guide))
-      const facts = await factsOf(node, { guide, cluster, ports }, () =>
-        proxmox.with({ signal: within(LONGEST_MS.node) }),
-      )
+      const facts = await factsOf(node, { guide, cluster, ports }, { proxmox, patience: patience('node') })
       const rows = placed.get(node) ?? []
       return { facts, proxies: await proxiesOf(facts, rows, { proxmox, cluster, before, doubled, bounds }) }
     }),
@@ -113,13 +115,16 @@ async function waysTo(node: string, doors: readonly Door[], { endpoint }: Guide)
 async function factsOf(
   node: string,
   { guide, cluster, ports }: { guide: Guide; cluster: Cluster; ports: Ports },
-  open: () => Provider,
+  { proxmox, patience }: { proxmox: Proxmox; patience: Patience },
 ): Promise<NodeFacts> {
   // An endpoint that could not tell of its nodes is no proof against any of them.
   const state: NodeState | undefined = guide.states
     ? guide.states.find(({ name }) => name === node)
     : { name: node, online: true }
-  if (state?.online) return { ...(await lookAtNode(cluster, node, open(), ports)), state }
+  if (state?.online) {
+    const look = (signal: AbortSignal) => lookAtNode(cluster, node, proxmox.with({ signal }), ports)
+    return { ...(await lookTwice(patience, look, isSilentNode)), state }
+  }
   const unasked = { known: false, code: 'Unreachable', reason: 'not asked' } as const
   return { node, state, clock: unasked, bridges: unasked, storages: unasked, templates: [] }
 }

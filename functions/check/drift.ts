@@ -1,7 +1,9 @@
 import type { Config } from '../../lib/config.ts'
-import { markLine, markOf } from '../../lib/mark.ts'
+import { counted } from '../../lib/counted.ts'
+import { evidenceOf } from '../../lib/mark.ts'
 import { HOLD_TAG } from '../../lib/names.ts'
 import type { Place, Row } from '../../lib/record.ts'
+import { markAgain, placeholders } from '../../lib/symptoms.ts'
 import type { Finding } from './event.ts'
 import { about, type Verdict } from './finding.ts'
 import type { Sight } from './sight.ts'
@@ -80,10 +82,9 @@ function judgeVm(row: Row & { place: Place }, sight: VmSight, say: Verdict, by: 
 
 function doubtful(row: Row & { place: Place }, { node }: VmSight, say: Verdict, { config }: By): Finding {
   const { vmid } = row.place
-  const mark = markOf(row, config.deployment)
-  const line = mark ? `; if it is ours, put this line into its notes: ${markLine(mark)}` : ''
   const text = `VM ${vmid} bears no mark, and name and seed do not both prove it ours, so it is not touched`
-  return say.fail('MarkDoubtful', text, `qm config ${vmid} # on ${node}${line}`)
+  const evidence = evidenceOf(row, config.deployment)
+  return say.fail('MarkDoubtful', text, markAgain({ ...placeholders, ...evidence, uid: row.uid, node, vmid }))
 }
 
 /** A VM that does not run. */
@@ -140,7 +141,7 @@ function judgeAnswer(
   }
   const { silent, silentRounds: most } = config.check
   const silentRounds = silentBefore + 1
-  const text = `the proxy at ${endpoint} has not answered for ${silentRounds} round${silentRounds === 1 ? '' : 's'}: ${probe.detail}`
+  const text = `the proxy at ${endpoint} has not answered for ${counted(silentRounds, 'round')}: ${probe.detail}`
   if (silentRounds < most) return { state: 'drifted', finding: say.warn('Silent', text), silentRounds }
   if (silent === 'replace') {
     return {

@@ -43,10 +43,9 @@ function unanswered({ url, node, version }: EndpointFacts): Finding {
   if (version.code === 'Unauthorized')
     return say.warn('TokenRefused', 'answers, and refuses every stored token')
   if (isSilent(version)) {
-    const text = version.code === 'Aborted' ? 'does not answer in time' : version.reason
     return say.fail(
       'Unreachable',
-      text,
+      version.reason,
       `curl --insecure --max-time 5 ${url}/ # from here; on the node: systemctl status pveproxy`,
     )
   }

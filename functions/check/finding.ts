@@ -29,12 +29,15 @@ export function about(subject: Pick<Finding, 'target' | 'where' | 'node'>): Verd
     note,
     warn,
     fail,
-    untold: (what, { code, reason }) =>
-      code === 'Forbidden'
-        ? note('NotSeen', `${what}: our token may not see it`, ROLES)
-        : warn('Unexpected', `${what}: ${reason}`),
+    untold: (what, { code, reason }) => {
+      if (code === 'Forbidden') return note('NotSeen', `${what}: our token may not see it`, ROLES)
+      return warn('Unexpected', `${what}: ${reason}`, ...(code === 'Aborted' ? [BUSY] : []))
+    },
   }
 }
+
+const BUSY =
+  'egress check # once more: either side may have been busy; if it stays so, on the node: systemctl status pveproxy pvedaemon'
 
 /** Prints the roles that let a check see everything. */
 export const ROLES = 'egress check --role'

@@ -1,3 +1,4 @@
+import { counted } from '../../lib/counted.ts'
 import { asFailing } from '../../lib/failure.ts'
 import { measured } from '../../lib/metrics.ts'
 import { tracedQueues } from '../../lib/traced-queues.ts'
@@ -58,7 +59,7 @@ async function findings(
   const say = about({ target: 'cluster', where: name })
   const cluster = bounds.ports.config.clusters[name]
   if (!cluster) {
-    const text = `${ready.length} ready proxies live there, and it is not configured any more`
+    const text = `${counted(ready.length, 'ready proxy lives', 'ready proxies live')} there, and it is not configured any more`
     const line = 'put it back into the configuration for as long as proxies live there'
     return { findings: [say.fail('Misconfigured', text, line)], proxies: [unknownProxies(name, ready, {})] }
   }

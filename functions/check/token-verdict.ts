@@ -19,9 +19,9 @@ export function judgeToken(
   if (unreadable !== undefined) return [bad('TokenMissing', unreadable)]
   if (id === undefined) {
     const text = `there is no token in ${source}`
-    return index > 0
-      ? [say.note('NotSeen', `${text}: it is only for a rotation`)]
-      : [bad('TokenMissing', text)]
+    if (index === 0) return [bad('TokenMissing', text)]
+    // A second one is there during a rotation only, and nobody misses it while the first will do.
+    return others ? [] : [say.note('NotSeen', `${text}: it is only for a rotation`)]
   }
   if (!accepted) return [say.note('NotSeen', 'no endpoint could be asked')]
   const [user = '', token = ''] = id.split('!')

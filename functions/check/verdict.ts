@@ -106,7 +106,7 @@ function judgeRanges({ name, ranges, listed, claimed }: ClusterFacts): Finding[]
   return ranges.flatMap(({ whose, from, to }) => {
     const size = to - from + 1
     const free = size - [...taken].filter((vmid) => vmid >= from && vmid <= to).length
-    const text = `${free} of ${size} VMIDs in ${from} to ${to} (${whose}) are free`
+    const text = `${free} of ${size} VMIDs in ${from} to ${to} (${whose}) ${free === 1 ? 'is' : 'are'} free`
     const line = `widen vmids of ${whose} in the configuration, or delete proxies`
     if (free <= 0) return [say.fail('VmidsShort', text, line)]
     return free < Math.min(FEW_VMIDS, size / 2) ? [say.warn('VmidsShort', text, line)] : []

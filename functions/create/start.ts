@@ -2,6 +2,7 @@ import { askedOfHa } from '../../lib/asked-of-ha.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
 import { accomplished, type Moment, type RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
+import { placeholders, symptoms } from '../../lib/symptoms.ts'
 import { madeAgain, seededAgain } from './gone.ts'
 import type { Deps } from './steps.ts'
 
@@ -26,7 +27,8 @@ export async function start(
   const { running, qmp } = await vms.status(vm)
   if (running) return up(vm.node)
   if (BROKEN.has(qmp)) {
-    const hint = `on node ${vm.node} \`qm terminal ${vm.vmid}\` and \`pvesm status\`: a full or failing storage does this; mend it, \`qm stop ${vm.vmid}\`, then redrive`
+    const { storage } = place
+    const hint = symptoms.VmBroken.hint({ ...placeholders, uid: row.uid, ...vm, storage })
     return fail('VmBroken', `VM ${vm.vmid} is in state ${qmp}`, hint)
   }
   if (qmp !== 'stopped') return wait(`VM ${vm.vmid} is in state ${qmp}`, 3)

@@ -3,9 +3,10 @@ import type { Claims } from '../../lib/claims.ts'
 import { readMark } from '../../lib/mark.ts'
 import { HOLD_TAG, seedPrefix } from '../../lib/names.ts'
 import { fail, next, type Outcome, task, wait } from '../../lib/outcome.ts'
-import type { Provider, VmStatus } from '../../lib/proxmox/index.ts'
+import type { Provider, VmConfig, VmStatus } from '../../lib/proxmox/index.ts'
 import { accomplished, type Moment, type Place, type Row, type RowOf } from '../../lib/record.ts'
 import { see } from '../../lib/sighting.ts'
+import { placeholders, symptoms } from '../../lib/symptoms.ts'
 import type { Deps } from './steps.ts'
 
 type Stopping = RowOf['stop'] & Moment
@@ -32,21 +33,38 @@ export async function stop(
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return next('unseed', { cloned: undefined })
   const { vm, config: current } = sight
-  if (current.protection) {
-    const hint = `somebody wanted it kept; if not: on node ${vm.node} \`qm set ${vm.vmid} --protection 0\`, then redrive`
-    return fail('Protected', `VM ${vm.vmid} is protected against deletion`, hint)
-  }
-  if (current.tags.has(HOLD_TAG)) {
-    const rest = [...current.tags].filter((tag) => tag !== HOLD_TAG)
-    const mend = rest.length > 0 ? `--tags ${rest.join(',')}` : '--delete tags'
-    const hint = `somebody put the tag there; if it may go: on node ${vm.node} \`qm set ${vm.vmid} ${mend}\`, then redrive`
-    return fail('Protected', `VM ${vm.vmid} is tagged ${HOLD_TAG}`, hint)
+  const kept = keptBy(current)
+  if (kept) {
+    const { uid } = row
+    const hint = symptoms.Protected.hint({ ...placeholders, uid, ...vm, release: kept.release })
+    return fail('Protected', `VM ${vm.vmid} is ${kept.why}`, hint)
   }
   const wasStarted = ended?.step === 'start' && ended.ok
   if (!wasStarted && standsStill(await vms.status(vm)))
     return next('unseed', { cloned: true, ...(place && { place: { ...place, node: vm.node } }) })
   if (askedOfHa(row, 'stop')) return wait('HA is to stop it', 5)
   return task(await vms.stop(vm), 'stopping')
+}
+
+/** What keeps a VM from being deleted, and the options of `qm set` that let go of it. */
+function keptBy({ protection, tags }: VmConfig): { why: string; release: string } | undefined {
+  const rest = [...tags].filter((tag) => tag !== HOLD_TAG)
+  const keepers = [
+    ...(protection ? [{ why: 'protected against deletion', release: '--protection 0' }] : []),
+    ...(tags.has(HOLD_TAG)
+      ? [
+          {
+            why: `tagged ${HOLD_TAG}`,
+            release: rest.length > 0 ? `--tags '${rest.join(';')}'` : '--delete tags',
+          },
+        ]
+      : []),
+  ]
+  if (keepers.length === 0) return undefined
+  return {
+    why: keepers.map(({ why }) => why).join(' and '),
+    release: keepers.map(({ release }) => release).join(' '),
+  }
 }
 
 const standsStill = (status: VmStatus | undefined) => status?.running === false && status.qmp === 'stopped'

@@ -91,8 +91,8 @@ export type Report = {
   waiting: { key: string; since: string; why: string }[]
   cleared: string[]
   warnings: Warning[]
-  /** Deletions beyond what one run may start. */
-  heldBack: number
+  /** What is due beyond what one run may start, by kind. */
+  heldBack: Partial<Record<Action['kind'], number>>
   skipped: Skipped[]
   /** How much of the lists was left off, where they were too long. */
   leftOff?: Record<string, number>

@@ -23,8 +23,8 @@ export type Plan = {
   /** Suspects whose expiry is put off: they still count, and could not be dealt with. */
   keeps: Suspect[]
   warnings: Warning[]
-  /** Deletions left for a later run: more are due than one run may start. */
-  heldBack: number
+  /** Left for a later run: more is due than one run may start. */
+  heldBack: Action[]
 }
 
 /** A queue that is far behind looks like lost messages: then gc must not fill it further. */
@@ -97,13 +97,18 @@ function braked(due: readonly Planned[], late: FoundRows, { maxDeletions }: Rule
   const expiries = late.expiries.map((action) => ({ action, since: action.expiresAt }))
   const deletions = [...due.filter((one) => !isGentle(one)), ...expiries].sort(oldestFirst)
   const kicks = late.kicks.map((action) => ({ action, since: action.dueAt }))
+  const gentle = due.filter(isGentle).sort(oldestFirst)
   return {
     actions: [
       ...kicks.slice(0, MOST_KICKS),
       ...deletions.slice(0, maxDeletions),
-      ...due.filter(isGentle).sort(oldestFirst).slice(0, MOST_PROOFS),
+      ...gentle.slice(0, MOST_PROOFS),
     ],
-    heldBack: Math.max(0, deletions.length - maxDeletions),
+    heldBack: [
+      ...kicks.slice(MOST_KICKS),
+      ...deletions.slice(maxDeletions),
+      ...gentle.slice(MOST_PROOFS),
+    ].map(({ action }) => action),
   }
 }
 

@@ -38,7 +38,7 @@ export function reportOf(
     waiting: plan.waiting.map(({ key, since, why }) => ({ key, since: instant(since), why })),
     cleared: plan.clears.map(({ key }) => key),
     warnings: [...plan.warnings, ...(deeds ?? []).flatMap(({ warning }) => warning ?? [])],
-    heldBack: plan.heldBack,
+    heldBack: countBy(plan.heldBack.map(({ kind }) => kind)),
     skipped,
   }
 }

@@ -114,7 +114,7 @@ function statusOf(ctx: Ctx, storage: WorldStorage) {
   }
 }
 
-function statuses(ctx: Ctx) {
+export function statuses(ctx: Ctx) {
   const kinds = splitList(maybeText(ctx, 'content') ?? '')
   const only = maybeText(ctx, 'storage')
   return ctx.cluster.state.storages

@@ -133,7 +133,7 @@ export function broadcastTask(task: Task) {
   return { ...shown, endtime: Math.floor(task.endMs / 1000), status, saved: '1' }
 }
 
-function list(ctx: Ctx) {
+export function list(ctx: Ctx) {
   const source = maybeText(ctx, 'source') ?? 'archive'
   const vmid = maybeText(ctx, 'vmid')
   const type = maybeText(ctx, 'typefilter')

@@ -1,12 +1,16 @@
 import { type Cluster, confMissing, isQuorate, vmOn } from './cluster.ts'
+import { apply } from './config-apply.ts'
+import { prepare } from './config-change.ts'
 import { isDriveSlot } from './drives.ts'
+import type { Ctx } from './endpoint.ts'
 import { die, PveError } from './errors.ts'
 import { checkHa, haTask } from './ha.ts'
 import { migrate } from './migrate.ts'
 import { diskSizeOf, memoryOf } from './pvestatd.ts'
 import { confText, digestOf } from './state.ts'
 
-export type QmResult = { exitCode: number; stdout: string; stderr: string }
+/** `upid` of the task that it began, which is at work still. */
+export type QmResult = { exitCode: number; stdout: string; stderr: string; upid?: string }
 
 export type Args = { words: string[]; options: Record<string, string> }
 
@@ -19,12 +23,12 @@ export function qm(cluster: Cluster, node: string, argv: string[]): QmResult {
 }
 
 /** Runs a command on the cluster as it is now; what Proxmox dies with comes out as a shell shows it. */
-export function answered(cluster: Cluster, run: () => string): QmResult {
+export function answered(cluster: Cluster, run: () => string | { upid: string }): QmResult {
   try {
     cluster.catchUp()
-    const stdout = run()
+    const said = run()
     cluster.commit()
-    return { exitCode: 0, stdout, stderr: '' }
+    return { exitCode: 0, stdout: '', stderr: '', ...(typeof said === 'string' ? { stdout: said } : said) }
   } catch (error) {
     if (!(error instanceof PveError)) throw error
     const details = Object.entries(error.errors ?? {}).map(([key, text]) => `${key}: ${text}\n`)
@@ -54,7 +58,7 @@ export function parseArgv(argv: string[]): Args {
   return args
 }
 
-type Command = (cluster: Cluster, node: string, args: Args) => string
+type Command = (cluster: Cluster, node: string, args: Args) => string | { upid: string }
 
 const commands: Record<string, Command> = {
   list(cluster, node) {
@@ -88,11 +92,13 @@ const commands: Record<string, Command> = {
     const { delete: gone, digest, ...values } = options
     if (digest !== undefined && digest !== digestOf(vm)) die('checksum mismatch (file change by other user?)')
     for (const key of gone?.split(',') ?? []) delete vm.config[key]
+    const drives: Record<string, string> = {}
     for (const [key, value] of Object.entries(values)) {
       if (!cluster.options.has(key)) throw new PveError(400, `Unknown option: ${key}`)
-      if (isDriveSlot(key)) die(`drives are changed through the API: ${key}`)
-      vm.config[key] = value
+      if (isDriveSlot(key)) drives[key] = value
+      else vm.config[key] = value
     }
+    if (Object.keys(drives).length > 0) setDrives(cluster, node, vm.vmid, drives)
     return `update VM ${vm.vmid}: ${Object.entries(values)
       .map(([key, value]) => `-${key} ${value}`)
       .join(' ')}\n`
@@ -123,6 +129,14 @@ const commands: Record<string, Command> = {
   ),
 }
 
+/** A drive is put in and taken out as through the API. */
+function setDrives(cluster: Cluster, node: string, vmid: number, drives: Record<string, string>): void {
+  const params = { node, vmid, ...drives }
+  const call = { node, method: 'PUT', path: '', params }
+  const ctx: Ctx = { cluster, node, received: node, caller: 'root@pam', params, call }
+  apply(ctx, prepare(ctx))
+}
+
 function fork(
   type: string,
   data: (args: Args) => object,
@@ -131,8 +145,8 @@ function fork(
   return (cluster, node, args) => {
     before?.(cluster, node, args)
     const vmid = vmidOf(args)
-    cluster.tasks.fork(node, haTask(cluster, vmid, type), String(vmid), 'root@pam', { vmid, ...data(args) })
-    return ''
+    const run = { vmid, ...data(args) }
+    return { upid: cluster.tasks.fork(node, haTask(cluster, vmid, type), String(vmid), 'root@pam', run) }
   }
 }
 

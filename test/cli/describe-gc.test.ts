@@ -23,7 +23,7 @@ const aReport = (changes: Partial<Report> = {}): Report => ({
   waiting: [],
   cleared: [],
   warnings: [],
-  heldBack: 0,
+  heldBack: {},
   skipped: [],
   ...changes,
 })
@@ -35,6 +35,10 @@ describe('a report of gc', () => {
   it('is two lines where nothing is left over', () => {
     expect(describeGc(aReport())).toBe(
       'clusters: 1; in them 3 VMs (1 looked into), 3 seeds, 4 disks\ntables: 3 rows, 3 claims, 0 suspects',
+    )
+    const looked = { ...aReport().looked, vms: 1, seeds: 1, disks: 1, rows: 1, claims: 1, suspects: 1 }
+    expect(describeGc(aReport({ looked }))).toContain(
+      'in them 1 VM (1 looked into), 1 seed, 1 disk\ntables: 1 row, 1 claim, 1 suspect',
     )
   })
 
@@ -118,8 +122,10 @@ describe('a report of gc', () => {
   })
 
   it('says how much was left off and held back', () => {
-    const text = describeGc(aReport({ heldBack: 7, leftOff: { noted: 50 } }))
-    expect(text).toContain('7 more deletions are due')
-    expect(text).toContain('50 more noted had no room')
+    const text = describeGc(aReport({ heldBack: { 'delete orphan': 7, expire: 1 }, leftOff: { noted: 50 } }))
+    expect(text).toMatch(
+      /^due, and left for the next runs, .*limits\.maxDeletions.*:\n {2}delete orphan: 7\n {2}expire: 1$/m,
+    )
+    expect(text).toContain('noted: 50 more had no room')
   })
 })

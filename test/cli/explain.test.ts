@@ -98,6 +98,31 @@ describe('egress explain', () => {
     )
   })
 
+  it('says of a failed one that its deletion was asked for already, and how often a problem was met', async () => {
+    const problem = { code: 'Protected', reason: 'x', firstAt: 1000, lastAt: 1000, times: 1 } as const
+    const { step: _, ...failed } = row({ phase: 'Failed', wish: 'absent', failedStep: 'stop', problem })
+    await stage.store(failed)
+    const { out } = await stage.here('explain', 'shop-1')
+    expect(out).toMatch(/^wanted +nothing: its deletion was asked for$/m)
+    expect(out).toMatch(
+      /^ {2}because +its deletion, which was asked for already, failed at stop as Protected$/m,
+    )
+    expect(out).toMatch(/^ +once, at 1970-01-01T00:00:01/m)
+    await stage.store({ ...failed, problem: { ...problem, times: 3, lastAt: 5000 } })
+    expect((await stage.here('explain', 'shop-1')).out).toMatch(
+      /^ +3 times since 1970\S+, last at 1970-01-01T00:00:05/m,
+    )
+  })
+
+  it('knows a tombstone that a deletion left without any request, and looks for nothing of it', async () => {
+    const { spec: _, name: __, specHash: ___, place: ____, seed: _____, ...bare } = row({ uid: 'nobody-1' })
+    await stage.store({ ...bare, step: undefined, wish: 'absent', phase: 'Deleted', generation: 0 } as Row)
+    const { out } = await stage.here('explain', 'nobody-1')
+    expect(out).toMatch(/^ {2}because +its deletion came and no request of it ever did; /m)
+    expect(out).not.toMatch(/not seen|configuration|^generation|^asked for/m)
+    expect(out).toMatch(/^heard of /m)
+  })
+
   it('says what it could not see when the cluster is silent', async () => {
     sim.setNode('pve1', 'down')
     sim.setNode('pve2', 'down')

@@ -100,6 +100,22 @@ it('runs of gc say what they found, and plans say nothing', async () => {
   expect(valuesOf('StalledRows')).toEqual([0, 1])
 })
 
+it('runs of gc count what they are kept from deleting as well', async () => {
+  const gcLab = await openGcLab({ config: { limits: { maxDeletions: 0 } } })
+  lab = gcLab
+  for (const uid of ['alpha', 'beta']) {
+    lab.request(uid)
+    await settled(lab, uid)
+    lab.ledger.drop(uid)
+  }
+  await gcLab.gc()
+  await gcLab.grace()
+  const { actions, heldBack } = await gcLab.gc()
+  expect(actions.filter(({ kind }) => kind === 'delete orphan')).toEqual([])
+  expect(heldBack).toEqual({ 'delete orphan': 2 })
+  expect(valuesOf('Orphans')).toEqual([0, 2])
+})
+
 it('rounds of check say how much is wrong, cluster by cluster, and how many proxies are ready', async () => {
   const checkLab = await openCheckLab()
   lab = checkLab

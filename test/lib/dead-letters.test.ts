@@ -286,7 +286,7 @@ it('a letter that could not be removed is an error, not a success', async () => 
   // Only `send` is used of the client.
   const letters = createDeadLetters({ client: client as never, urls: { create: 'c', delete: 'd' } })
   await expect(letters.remove([read('{}')])).rejects.toThrow(
-    '1 letters could not be removed: the handle has expired',
+    '1 letter could not be removed: the handle has expired',
   )
 })
 

@@ -1,6 +1,9 @@
+import { trace } from '@opentelemetry/api'
 import { type Logger, symbols } from 'pino'
 import { describe, expect, it, vi } from 'vitest'
 import { createLogger, withIds } from '../../lib/log.ts'
+import { traceDelivery, traceRun } from '../../lib/tracing.ts'
+import { collectSpans } from '../lab/spans.ts'
 
 const CANARY = 'correct-horse-battery-staple'
 
@@ -74,5 +77,41 @@ describe('log', () => {
     )
     expect(lines.map(({ said }) => said)).toEqual(['a', 'b', 'a', 'b', 'a', 'b'])
     for (const { messageId, said } of lines) expect(messageId).toBe(said)
+  })
+
+  it('names the span that a line is written in, the innermost, and none outside of one', async () => {
+    const spans = collectSpans()
+    try {
+      const lines = await written(async (log) => {
+        log.info('outside')
+        await traceRun('gc', async () => {
+          log.info('in the run')
+          await trace.getTracer('test').startActiveSpan('call', async (span) => {
+            log.info('in the call')
+            span.end()
+          })
+        })
+      })
+      const [outside, run, call] = lines
+      expect(outside).not.toHaveProperty('traceId')
+      const ids = (name: string) => {
+        const [span] = spans.named(name)
+        const { traceId, spanId } = span?.spanContext() ?? {}
+        return { traceId, spanId }
+      }
+      expect(run).toMatchObject(ids('gc'))
+      expect(call).toMatchObject(ids('call'))
+      expect(run?.spanId).not.toBe(call?.spanId)
+    } finally {
+      await spans.stop()
+    }
+  })
+
+  it('names no trace where there is no SDK, whatever a message carries', async () => {
+    const carrier = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+    const [line] = await written((log) =>
+      traceDelivery({ carrier, continues: true, attributes: {} }, async () => log.info('x')),
+    )
+    expect(Object.keys(line ?? {}).sort()).toEqual(['level', 'message', 'time'])
   })
 })

@@ -199,7 +199,7 @@ describe('a ready proxy whose VM', () => {
     const { row, node, vmid } = await readyOne()
     await qm(node, 'set', vmid, '--description', 'mine now', '--name', 'mine')
     const [doubt] = found(await lab.round(), 'MarkDoubtful')
-    const line = /notes: (\{.*\})$/.exec(doubt?.line ?? '')?.[1] ?? ''
+    const line = /--description '(\{.*\})'/.exec(doubt?.line ?? '')?.[1] ?? ''
     await lab.run()
     expect(rowOf('alpha').turn).toBe(row.turn)
     await qm(node, 'set', vmid, '--description', line)
@@ -524,6 +524,22 @@ describe('a round', () => {
       expect(found(round, 'NodeSilent')).toMatchObject([{ where: hung, level: 'failure' }])
     },
   )
+
+  it('looks a second time at what answers too late the first time, and says nothing of it', async () => {
+    await ready(uids)
+    const late = { match: { path: '^/nodes$|/network' }, effect: { kind: 'delay', ms: 30_000 } } as const
+    // Each node’s first answer, and each endpoint’s.
+    lab.sim.faults.add({ ...late, times: 6 })
+    expect(wrong(await lab.round())).toEqual([])
+    lab.sim.faults.clear()
+    lab.sim.faults.add(late)
+    const round = await lab.round()
+    expect(found(round, 'Unexpected')).not.toEqual([])
+    for (const { text, line } of found(round, 'Unexpected')) {
+      expect(text).toMatch(/: no answer within \d+ s, asked twice$/)
+      expect(line).toMatch(/^egress check # once more: .* if it stays so/)
+    }
+  })
 
   it('that nobody answers finds that out, and touches nothing', async () => {
     const rows = await ready(uids)

@@ -230,6 +230,17 @@ describe('a token', () => {
   ])('%s', (_, tokens, verdict) => {
     expect(ofCluster({ tokens })).toEqual(verdict)
   })
+
+  it('that is there for a rotation only is not spoken of, unless the first is in trouble', () => {
+    const said = (first: TokenFacts) => {
+      const facts = { ...cluster, tokens: [first, { source: 'file next' }] }
+      return judgeCluster(facts, [], NOW).filter(({ text }) => text.includes('file next'))
+    }
+    expect(said(token)).toEqual([])
+    expect(said({ ...token, accepted: fails('Unauthorized') })).toMatchObject([
+      { level: 'ok', text: 'there is no token in file next: it is only for a rotation' },
+    ])
+  })
 })
 
 describe('a node', () => {

@@ -23,7 +23,7 @@ const vmidClaim = { partition: 'vmid#lab', sort: '5001', owner: 'a' }
 const slotClaim = { partition: 'clone#lab#vmdata#pve1', sort: '0', owner: 'a' }
 const disksOf = (...volumes: [string, number][]) => [aShelf(volumes, { storage: 'vmdata' })]
 
-const nothing = { actions: [], notes: [], waiting: [], warnings: [], clears: [], keeps: [], heldBack: 0 }
+const nothing = { actions: [], notes: [], waiting: [], warnings: [], clears: [], keeps: [], heldBack: [] }
 
 /** Every kind of thing that takes two looks: how it is found, its key, and what is done about it. */
 const leftOvers: [string, Parts, string, object][] = [
@@ -702,7 +702,7 @@ describe('the brake', () => {
   it('holds deletions beyond its limit back, and lets the oldest through', () => {
     const plan = planOf(orphans)
     expect(plan.actions).toHaveLength(20)
-    expect(plan.heldBack).toBe(10)
+    expect(plan.heldBack).toHaveLength(10)
     expect(plan.actions[0]).toMatchObject({ action: { vmid: 5030 } })
   })
 
@@ -721,7 +721,7 @@ describe('the brake', () => {
       rules: { maxDeletions: 2 },
     })
     expect(kinds(plan)).toEqual(['expire', 'sweep seed'])
-    expect(plan.heldBack).toBe(30)
+    expect(plan.heldBack).toHaveLength(30)
   })
 
   it('can stop all of them, and holds nothing else', () => {
@@ -732,7 +732,7 @@ describe('the brake', () => {
     ]
     const plan = planOf({ ...orphans, rows, claims, suspects, rules: { maxDeletions: 0 } })
     expect(kinds(plan)).toEqual(['kick', 'free claim'])
-    expect(plan.heldBack).toBe(30)
+    expect(plan.heldBack).toHaveLength(30)
   })
 
   it('sends no flood of kicks into queues that are far behind', () => {
@@ -749,6 +749,8 @@ describe('the brake', () => {
     const plan = planOf({ rows })
     expect(plan.actions).toHaveLength(100)
     expect(plan.actions[0]).toMatchObject({ action: { uid: 'p999' } })
+    expect(plan.heldBack).toHaveLength(900)
+    expect(plan.heldBack[0]).toMatchObject({ kind: 'kick', uid: 'p899' })
   })
 })
 
