@@ -4,5 +4,11 @@
  */
 export const settings = async ({ resolveVariable }) => {
   const { readSettings } = await import('./settings.ts')
-  return readSettings(process.cwd(), await resolveVariable('sls:stage'))
+  try {
+    return readSettings(process.cwd(), await resolveVariable('sls:stage'))
+  } catch (error) {
+    // The tool prints stacks; who wrote a file wrongly has no use for one.
+    if (error.name === 'ConfigError') error.stack = `\n${error.message}`
+    throw error
+  }
 }

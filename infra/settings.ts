@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { type Config, ConfigError, loadConfig } from '../lib/config.ts'
@@ -71,8 +72,19 @@ export function readSettings(folder: string, stageName: string): Settings {
   const fault = stageNameFault(stageName)
   if (fault) throw new ConfigError('the stage', [{ path: '--stage', ...fault }])
   const configFile = `config/${stageName}.yml`
+  const stageFile = `infra/stages/${stageName}.yml`
+  const missing = [configFile, stageFile].filter((file) => !existsSync(join(folder, file)))
+  if (missing.length > 0)
+    throw new ConfigError(
+      `stage ${stageName}`,
+      missing.map((path) => ({
+        path,
+        got: 'no such file',
+        wanted: `a copy of ${path.replace(stageName, 'example')}, with what is yours`,
+      })),
+    )
   const config = loadConfig(join(folder, configFile))
-  const stage = loadStage(join(folder, `infra/stages/${stageName}.yml`))
+  const stage = loadStage(join(folder, stageFile))
   return settings({ folder, configFile, config, stage })
 }
 

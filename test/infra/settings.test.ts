@@ -252,7 +252,13 @@ describe('settings', () => {
     },
   )
 
-  it('say which file of a stage is not there', () => {
-    expect(() => readSettings(folder, 'nowhere')).toThrow('config/nowhere.yml')
+  it('say which files of a stage are not there, and where to take them from', () => {
+    const wanted = (path: string) =>
+      `${path}: got no such file, wanted a copy of ${path.replace('new', 'example')}`
+    expect(() => readSettings(folder, 'new')).toThrow(wanted('config/new.yml'))
+    expect(() => readSettings(folder, 'new')).toThrow(wanted('infra/stages/new.yml'))
+    writeFileSync(join(folder, 'config/new.yml'), stringify(aDocument(onAws)))
+    expect(() => readSettings(folder, 'new')).toThrow(wanted('infra/stages/new.yml'))
+    expect(() => readSettings(folder, 'new')).not.toThrow('config/new.yml:')
   })
 })
