@@ -168,6 +168,11 @@ export const faults: Fault[] = [
     says: 'queuesAreEncrypted: EventsQueue is not encrypted',
   },
   {
+    title: 'a queue under a key that nobody may use',
+    plant: change('CreateQueue', { KmsMasterKeyId: 'alias/ours' }),
+    says: 'queuesAreEncrypted: CreateQueue is not encrypted',
+  },
+  {
     title: 'a queue without its policy',
     plant: remove('DeleteDeadLettersPolicy'),
     says: 'queuesAreReachedByTlsOnly: DeleteDeadLetters can be used without TLS',
@@ -296,6 +301,21 @@ export const faults: Fault[] = [
       properties(resources, 'CreateLambdaFunction').LoggingConfig.ApplicationLogLevel = 'WARN'
     },
     says: 'linesOfTheLogAreHandedOn: CreateLambdaFunction keeps back lines below WARN',
+  },
+  {
+    title: 'a log that is silent',
+    plant: (resources) => {
+      properties(resources, 'DeleteLambdaFunction').Environment.Variables.EGRESS_LOG_LEVEL = 'silent'
+    },
+    says: 'linesOfTheLogAreHandedOn: DeleteLambdaFunction writes no line below silent',
+  },
+  {
+    title: 'a version of before that stays at work',
+    plant: (resources) => {
+      const Properties = { FunctionName: { Ref: 'CreateLambdaFunction' } }
+      resources.Before = { Type: 'AWS::Lambda::Version', Properties }
+    },
+    says: 'thereIsOneVersionOfAFunction: Before keeps what was before',
   },
   {
     title: 'a variable that leads to the other queue',
@@ -465,6 +485,18 @@ export const faults: Fault[] = [
     title: 'a filter that looks where nothing stands',
     plant: change('FailuresByEmail', { FilterPolicyScope: 'MessageBody' }),
     says: 'aSubscriptionShowsHowToFilter: FailuresByEmail looks for eventType in the body',
+  },
+  {
+    title: 'outcomes under a key that no role may use',
+    plant: change('OutcomeTopic', { KmsMasterKeyId: 'alias/ours' }),
+    says: 'outcomesAreEncrypted: OutcomeTopic is encrypted with alias/ours',
+  },
+  {
+    title: 'alarms that may do more than be told',
+    plant: allow('AlarmTopicPolicy', 'FromAlarms', (alarms) => {
+      alarms.Action = ['sns:Publish', 'sns:DeleteTopic']
+    }),
+    says: 'topicsAreSpokenToByOursOnly: AlarmTopicPolicy lets cloudwatch.amazonaws.com sns:DeleteTopic',
   },
   {
     title: 'outcomes that anyone of the account may make up',
@@ -742,6 +774,41 @@ export const faults: Fault[] = [
     says: 'trafficIsNoted: nobody notes the traffic of Vpc',
   },
 
+  {
+    title: 'a tunnel that stays down when it fell silent',
+    plant: (resources) => {
+      properties(resources, 'VpnConnection').VpnTunnelOptionsSpecifications[0].DPDTimeoutAction = 'clear'
+    },
+    says: 'theTunnelsAreStrong: VpnConnection would agree to a weak tunnel',
+  },
+  {
+    title: 'no way out to DynamoDB',
+    plant: change('FunctionsToDynamoDb', { GroupId: { Ref: 'EndpointSecurityGroup' } }),
+    says: 'nothingLeadsElsewhere: FunctionSecurityGroup does not let out to DynamoDB',
+  },
+  {
+    title: 'endpoints that call whom they like',
+    plant: change('EndpointSecurityGroup', {
+      SecurityGroupEgress: [{ IpProtocol: '-1', CidrIp: '0.0.0.0/0' }],
+    }),
+    says: 'endpointsOpenToTheFunctions: EndpointSecurityGroup lets endpoints call somebody',
+  },
+  {
+    title: 'an endpoint of another region',
+    plant: change('SqsEndpoint', { ServiceName: { 'Fn::Sub': 'com.amazonaws.us-east-1.sqs' } }),
+    says: 'awsIsReachedWithoutTheInternet: no interface endpoint leads to sqs',
+  },
+  {
+    title: 'a VPN to somebody else',
+    plant: change('CustomerGateway', { IpAddress: '198.51.100.7' }),
+    says: 'theVpnLeadsToEveryCluster: the VPN leads to 198.51.100.7, the stage says 203.0.113.10',
+  },
+  {
+    title: 'traffic of half of the network',
+    plant: change('FlowLog', { ResourceType: 'Subnet' }),
+    says: 'trafficIsNoted: nobody notes the traffic of Vpc',
+  },
+
   // schedules
   {
     title: 'a function that nothing starts',
@@ -959,6 +1026,13 @@ export const faults: Fault[] = [
     title: 'a function of nobody',
     plant: drop('GcLambdaFunction', 'Tags'),
     says: 'functionsSayWhoseTheyAre: GcLambdaFunction bears no tags',
+  },
+  {
+    title: 'an output that people look for in vain',
+    plant: (_, { Outputs = {} }) => {
+      delete Outputs.CreateQueueArn
+    },
+    says: 'outputsThatPeopleAreToldOfAreThere: docs/aws.md names the output CreateQueueArn',
   },
   {
     title: 'a stage that leads people to the wrong table',

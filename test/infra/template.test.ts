@@ -19,7 +19,7 @@ const given: Given = {
   logRetentionDays,
   alarmEmail,
   config: loadConfig(path('config/example.yml')),
-  ...(network.vpn ? { clusterCidrs: network.vpn.clusterCidrs } : {}),
+  ...(network.vpn ? { clusterCidrs: network.vpn.clusterCidrs, peerAddress: network.vpn.peerAddress } : {}),
 }
 
 let packaged: Packaged
@@ -48,6 +48,15 @@ describe('template of a stage without a layer for traces', () => {
       expect(Properties.Environment.Variables).not.toHaveProperty('AWS_LAMBDA_EXEC_WRAPPER')
     }
     expect(JSON.stringify(packaged.template)).not.toContain('XRay')
+  })
+})
+
+describe('stack', () => {
+  // They are given to CloudFormation with the template, which does not hold them.
+  it('hands on to all that takes tags what the functions bear', () => {
+    const { provider } = parse(readFileSync(path('serverless.yml'), 'utf8'), { logLevel: 'silent' })
+    expect(provider.stackTags).toEqual({ application: 'egress-proxies', stage: `\${sls:stage}` })
+    expect(provider.tags).toEqual(provider.stackTags)
   })
 })
 

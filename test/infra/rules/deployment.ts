@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { StageAddresses } from '../../../cli/on-stage.ts'
 import { list, ofType, target } from '../template.ts'
 import type { Rule } from './rule.ts'
@@ -58,3 +59,13 @@ export const theStageSaysWhereEverythingIs: Rule = (template, { stage }) => {
     .map(([address, value]) => `StageParameter: ${address} is ${value}`)
   return Type === 'String' ? wrong : [...wrong, `StageParameter is a ${Type}`]
 }
+
+const PAGE = readFileSync(new URL('../../../docs/aws.md', import.meta.url), 'utf8')
+
+/** What people are told to look up is there to be found. */
+export const outputsThatPeopleAreToldOfAreThere: Rule = (template) =>
+  [...new Set(PAGE.match(/\b[A-Z]\w+(?:QueueArn|TopicArn|ConnectionId)\b/g))]
+    // In a network of somebody else's there is no VPN of ours.
+    .filter((name) => name !== 'VpnConnectionId' || 'VpnConnection' in template.Resources)
+    .filter((name) => !(name in (template.Outputs ?? {})))
+    .map((name) => `docs/aws.md names the output ${name}, which is not there`)

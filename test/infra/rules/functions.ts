@@ -167,6 +167,9 @@ export const linesOfTheLogAreHandedOn: Rule = (template) =>
     if (LogFormat !== 'JSON') found.push(`${name} logs ${LogFormat ?? 'Text'}, not JSON`)
     if (!['TRACE', 'DEBUG'].includes(ApplicationLogLevel))
       found.push(`${name} keeps back lines below ${ApplicationLogLevel}`)
+    const level = Properties.Environment?.Variables.EGRESS_LOG_LEVEL ?? 'info'
+    if (!['debug', 'info'].includes(level))
+      found.push(`${name} writes no line below ${level}, and so no decision`)
     if (SystemLogLevel !== 'INFO') found.push(`${name} does not say what its runs took`)
     if (LogGroup !== undefined && LogGroup !== `/aws/lambda/${Properties.FunctionName}`)
       found.push(`${name} logs to ${LogGroup}, which is not its own`)
@@ -200,6 +203,12 @@ export const functionsHaveRoomToRun: Rule = (template) =>
   functions(template)
     .filter(([, { Properties }]) => !(Properties.MemorySize >= LEAST_MIB))
     .map(([name, { Properties }]) => `${name} has ${Properties.MemorySize} MiB, wanted ${LEAST_MIB}`)
+
+/** A message is worked on by the present code: a version or an alias would keep one of before at work on the same rows. */
+export const thereIsOneVersionOfAFunction: Rule = (template) =>
+  ['AWS::Lambda::Version', 'AWS::Lambda::Alias'].flatMap((type) =>
+    ofType(template, type).map(([name]) => `${name} keeps what was before`),
+  )
 
 /** Functions are started by what this stack has, with its roles: nothing else has a door to them. */
 export const nobodyElseStartsAFunction: Rule = (template) =>

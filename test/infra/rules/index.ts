@@ -14,6 +14,7 @@ import {
 } from './alarms.ts'
 import {
   functionsSayWhoseTheyAre,
+  outputsThatPeopleAreToldOfAreThere,
   theStageSaysWhereEverythingIs,
   zipsLieInAClosedBucket,
 } from './deployment.ts'
@@ -36,6 +37,7 @@ import {
   queuesFeedTheFunctionOfTheirName,
   reservationsLeaveRoomForTheQueue,
   runtimeIsNode24OnArm,
+  thereIsOneVersionOfAFunction,
 } from './functions.ts'
 import { messagesToItselfAreMeant } from './loops.ts'
 import {
@@ -144,6 +146,7 @@ export const rules = {
   reservationsLeaveRoomForTheQueue,
   functionsHaveRoomToRun,
   nobodyElseStartsAFunction,
+  thereIsOneVersionOfAFunction,
   everyFunctionIsStartedBySomething,
   scheduledFunctionsRunOnceAtATime,
   schedulesMayStartTheirFunctions,
@@ -198,5 +201,6 @@ export const rules = {
   zipsLieInAClosedBucket,
   functionsSayWhoseTheyAre,
   theStageSaysWhereEverythingIs,
+  outputsThatPeopleAreToldOfAreThere,
 } satisfies Record<string, AnyRule>
 export type RuleName = keyof typeof rules

@@ -14,6 +14,11 @@ export const nothingLeadsElsewhere: Rule = (template, { config, clusterCidrs }) 
   ]
   const found = []
   if (group.Properties.SecurityGroupIngress) found.push('FunctionSecurityGroup lets somebody in')
+  const isToEndpoints = (rule: Record<string, unknown>) =>
+    target(rule.DestinationSecurityGroupId) === 'EndpointSecurityGroup'
+  if (!rules.some(isToEndpoints)) found.push('FunctionSecurityGroup does not let out to the endpoints')
+  if (!rules.some(({ DestinationPrefixListId }) => DestinationPrefixListId))
+    found.push('FunctionSecurityGroup does not let out to DynamoDB')
   const probe = config.defaults.proxy.port
   for (const {
     CidrIp,
@@ -129,6 +134,10 @@ export const endpointsOpenToTheFunctions: Rule = (template, { clusterCidrs }) =>
     target(SourceSecurityGroupId) === 'FunctionSecurityGroup'
   if (ingress.length !== 1 || !ingress.every(isFunctions))
     found.push('EndpointSecurityGroup opens to others than the functions, or not to them')
+  const egress = list(template.Resources.EndpointSecurityGroup?.Properties.SecurityGroupEgress)
+  // Without any, EC2 lets everything out.
+  if (egress.length === 0 || egress.some(({ CidrIp }) => CidrIp !== '127.0.0.1/32'))
+    found.push('EndpointSecurityGroup lets endpoints call somebody')
   for (const [name, { Properties }] of ofType(template, 'AWS::EC2::VPCEndpoint')) {
     if (Properties.VpcEndpointType !== 'Interface') continue
     const groups = list(Properties.SecurityGroupIds).map(target)
@@ -158,6 +167,8 @@ export const theTunnelsAreStrong: Rule = (template, { clusterCidrs }) => {
       const all = (keys: string[], test: (value: unknown) => boolean) =>
         keys.every((key) => values(key).length > 0 && values(key).every(test))
       const isStrong =
+        // A tunnel that fell silent is built up again, and not left until somebody comes.
+        tunnel.DPDTimeoutAction === 'restart' &&
         all(['IKEVersions'], (value) => value === 'ikev2') &&
         all(['Phase1DHGroupNumbers', 'Phase2DHGroupNumbers'], (value) => Number(value) >= WEAK_GROUPS_END) &&
         all(['Phase1EncryptionAlgorithms', 'Phase2EncryptionAlgorithms'], (value) =>
@@ -177,12 +188,16 @@ export const theTunnelsAreStrong: Rule = (template, { clusterCidrs }) => {
 export const trafficIsNoted: Rule = (template, { clusterCidrs }) => {
   if (!clusterCidrs) return []
   const [log] = ofType(template, 'AWS::EC2::FlowLog').map(([, { Properties }]) => Properties)
-  if (!log || target(log.ResourceId) !== 'Vpc') return ['nobody notes the traffic of Vpc']
+  if (log?.ResourceType !== 'VPC' || target(log.ResourceId) !== 'Vpc')
+    return ['nobody notes the traffic of Vpc']
   const group = template.Resources[target(log.LogGroupName) ?? '']
   return group?.Type === 'AWS::Logs::LogGroup' ? [] : ['the flow log has no group of its own, with an end']
 }
 
-export const theVpnLeadsToEveryCluster: Rule = (template, { clusterCidrs = [] }) => {
+export const theVpnLeadsToEveryCluster: Rule = (template, { clusterCidrs = [], peerAddress }) => {
+  const [, device] = ofType(template, 'AWS::EC2::CustomerGateway')[0] ?? []
+  if (device?.Properties.IpAddress !== peerAddress)
+    return [`the VPN leads to ${device?.Properties.IpAddress}, the stage says ${peerAddress}`]
   const routes = ofType(template, 'AWS::EC2::VPNConnectionRoute').map(
     ([, { Properties }]) => Properties.DestinationCidrBlock,
   )
@@ -202,7 +217,7 @@ const ENDPOINTS = {
 export const awsIsReachedWithoutTheInternet: Rule = (template, { clusterCidrs }) => {
   if (!clusterCidrs) return []
   const endpoints = ofType(template, 'AWS::EC2::VPCEndpoint').map(([, { Properties }]) => ({
-    service: /\.(\w+)$/.exec(Properties.ServiceName['Fn::Sub'])?.[1],
+    service: /^com\.amazonaws\.\$\{AWS::Region\}\.(\w+)$/.exec(Properties.ServiceName['Fn::Sub'])?.[1],
     kind: Properties.VpcEndpointType,
     reached:
       Properties.VpcEndpointType === 'Gateway'

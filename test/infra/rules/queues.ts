@@ -97,7 +97,8 @@ export const redriveIsAllowedToItsSourceOnly: Rule = (template) => {
 
 export const queuesAreEncrypted: Rule = (template) =>
   queues(template)
-    .filter(([, { Properties }]) => Properties.SqsManagedSseEnabled !== true && !Properties.KmsMasterKeyId)
+    // A key of KMS would have to let in everyone who sends or receives.
+    .filter(([, { Properties }]) => Properties.SqsManagedSseEnabled !== true || Properties.KmsMasterKeyId)
     .map(([name]) => `${name} is not encrypted`)
 
 export const queuesAreReachedByTlsOnly: Rule = (template) =>

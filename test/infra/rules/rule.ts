@@ -13,6 +13,8 @@ export type Given = {
   alarmEmail?: string | undefined
   /** Networks of the clusters, when the stack makes the way to them. */
   clusterCidrs?: string[]
+  /** Where that way ends. */
+  peerAddress?: string
 }
 
 /** One thing that must hold; says all that does not, each with the name of the resource. */

@@ -2,8 +2,12 @@ import { outcomes } from '../../../local/resources.ts'
 import { list, ofType, type Template, target } from '../template.ts'
 import type { Rule } from './rule.ts'
 
-export const outcomesAreEncrypted: Rule = ({ Resources }) =>
-  Resources.OutcomeTopic?.Properties.KmsMasterKeyId ? [] : ['OutcomeTopic is not encrypted']
+/** By AWS's own key of SNS: for any other, every role that publishes would need a right on it. */
+export const outcomesAreEncrypted: Rule = ({ Resources }) => {
+  const key = Resources.OutcomeTopic?.Properties.KmsMasterKeyId
+  if (key === undefined) return ['OutcomeTopic is not encrypted']
+  return key === 'alias/aws/sns' ? [] : [`OutcomeTopic is encrypted with ${key}, which no role may use`]
+}
 
 /** CloudWatch may not use AWS's own key of SNS: its alarms would get lost without a word. */
 export const alarmsCanReachTheirTopic: Rule = (template) => {
@@ -49,10 +53,10 @@ export const topicsTellAnybody: Rule = (template) =>
 export const topicsAreSpokenToByOursOnly: Rule = (template) =>
   ofType(template, 'AWS::SNS::TopicPolicy').flatMap(([name, { Properties }]) =>
     list(Properties.PolicyDocument.Statement)
-      .filter(({ Effect, Principal }) => Effect === 'Allow' && Principal?.Service === undefined)
-      .flatMap(({ Action }) => list(Action))
-      .filter((action) => !/^sns:(Subscribe|Get\w+|List\w+)$/.test(action))
-      .map((action) => `${name} lets others ${action}`),
+      .filter(({ Effect }) => Effect === 'Allow')
+      .flatMap(({ Action, Principal }) => list(Action).map((action) => ({ action, by: Principal?.Service })))
+      .filter(({ action, by }) => !(by ? /^sns:Publish$/ : /^sns:(Subscribe|Get\w+|List\w+)$/).test(action))
+      .map(({ action, by = 'others' }) => `${name} lets ${by} ${action}`),
   )
 
 const EVENTS = ['ProxyReady', 'ProxyFailed', 'ProxyChanged', 'ProxyDeleted']
