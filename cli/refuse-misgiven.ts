@@ -16,7 +16,7 @@ export function refuseMisgiven(given: Record<string, unknown>, { array, string, 
       throw new UsageError(`--${name}: got --no-${name}, wanted a value`)
     if (number.includes(name) && value !== undefined && !(typeof value === 'number' && value >= 0))
       throw new UsageError(
-        `--${name}: got ${typeof value === 'number' ? value : 'no number'}, wanted a number, 0 or more`,
+        `--${name}: got ${Number.isFinite(value) ? value : 'no number'}, wanted a number, 0 or more`,
       )
   }
 }

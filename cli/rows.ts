@@ -50,7 +50,7 @@ export async function readStandings(
 ): Promise<Map<string, Standing | UnreadableRow>> {
   const standings = new Map<string, Standing | UnreadableRow>()
   const now = { ConsistentRead: true, ...projection(Object.keys(Standing.shape)) }
-  for await (const item of itemsOf(client, table, uids, now)) {
+  for await (const item of itemsOf(client, table, uids.filter(isKey), now)) {
     // An item without a phase is a key that no event was ever judged on.
     if (item.phase !== undefined) standings.set(String(item.uid), standingOf(item))
   }
@@ -75,11 +75,15 @@ export async function readLeased(
   table: string,
   uid: string,
 ): Promise<LeasedRow | undefined> {
+  if (!isKey(uid)) return undefined
   const { Item } = await client.send(new GetCommand({ TableName: table, Key: { uid }, ConsistentRead: true }))
   if (Item?.phase === undefined) return undefined
   const { lease } = Leased.parse(Item)
   return { row: readStored(Row, Item), ...(lease && { lease }) }
 }
+
+/** Of any other key a table knows no item, and says so in words of its own. Source: Amazon DynamoDB, naming rules and data types. */
+const isKey = (uid: string) => uid !== '' && Buffer.byteLength(uid) <= 2048
 
 const Leased = z.object({ lease: z.object({ until: z.number() }).optional() })
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Argv, CommandModule } from 'yargs'
+import { shown } from '../../lib/wanted.ts'
 import { readRun } from '../../local/run-file.ts'
 import type { Context } from '../context.ts'
 import { Unmet, UsageError } from '../usage.ts'
@@ -117,6 +118,8 @@ async function ask(where: Where, method: string, path: string, body?: unknown): 
       `no simulated cluster runs on ${where.data}: start egress up, or name another's door with --admin`,
     )
   }
+  if (!/^https?:/.test(URL.parse(door)?.protocol ?? ''))
+    throw new UsageError(`--admin: got ${shown(door)}, wanted an address such as http://127.0.0.1:8006`)
   const answer = await fetch(`${door}${path}`, {
     method,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { GetParameterCommand, ParameterNotFound, SSMClient } from '@aws-sdk/client-ssm'
 import { mockClient } from 'aws-sdk-client-mock'
 import { afterEach, describe, expect, it } from 'vitest'
-import { StageAddresses, stageVariables } from '../../cli/on-stage.ts'
+import { refuseStageName, StageAddresses, stageVariables } from '../../cli/on-stage.ts'
 import { egress } from './egress.ts'
 import { openStage } from './stage.ts'
 
@@ -41,6 +41,28 @@ describe('on-stage', () => {
     await expect(looked).rejects.toThrow(
       'no stage prod is deployed in this account and region: there is no parameter /egress/stages/prod',
     )
+  })
+
+  it.each([
+    ['no JSON', 'nothing'],
+    ['nothing', ''],
+    ['a list', '[]'],
+    ['null', 'null'],
+    ['addresses that are none', JSON.stringify({ ...addresses, proxiesTable: { secret: 1 } })],
+    ['addresses left out', '{"region":"eu-central-1"}'],
+  ])('says of a parameter with %s what to do about it, in its own words', async (_, Value) => {
+    ssm.on(GetParameterCommand).resolves({ Parameter: { Value } })
+    const error: unknown = await stageVariables('prod', new SSMClient({ region: 'eu-central-1' })).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toMatchObject({ name: 'UsageError' })
+    expect(String(error)).toContain('parameter /egress/stages/prod does not say where the stage is')
+    expect(String(error)).toContain('deploy the stage again')
+  })
+
+  it('asks for no stage whose name is none', () => {
+    for (const name of ['', '../prod', 'a b', 'x'.repeat(30)])
+      expect(() => refuseStageName(name)).toThrow(/^--stage: got .*, wanted a name of lower-case letters/)
   })
 
   it('reads what the template writes, key by key', () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fetchThrough } from '../../cli/fetch-through.ts'
 import { credentials } from '../../local/account.ts'
 import { type Run, readRun } from '../../local/run-file.ts'
-import { binary, egress, root } from './egress.ts'
+import { expectNoTrace, PASSWORD, secretOf, USER_DATA_LINE, userData } from '../hostile/canary.ts'
+import { binary, egress, type Ran, root } from './egress.ts'
 
 // The whole installation as a person uses it: one process, real sockets, the real command.
 
@@ -18,6 +19,8 @@ let up: ChildProcess
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'egress-up-'))
+  writeFileSync(join(folder, 'parameters.yml'), `pw: ${PASSWORD}\n`)
+  writeFileSync(join(folder, 'user-data'), userData)
   up = await start()
 })
 afterAll(async () => {
@@ -29,7 +32,7 @@ afterAll(async () => {
 })
 
 async function start(): Promise<ChildProcess> {
-  const args = [binary, 'up', '--no-demo', '--data', folder]
+  const args = [binary, 'up', '--no-demo', '--log-level', 'debug', '--data', folder]
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
   if (!child.stderr) throw new Error('no output')
   for await (const line of createInterface(child.stderr)) if (line.startsWith('egress is up')) return child
@@ -144,9 +147,20 @@ describe('egress up', () => {
     expect(gone.err).toContain("Configuration file 'nodes/pve1/qemu-server/101.conf' does not exist")
   })
 
-  it('ends at Ctrl-C, and the next start has its addresses and its data', { timeout: 240_000 }, async () => {
+  it('ends at Ctrl-C, and the next start has its addresses and its data, and no secret in its log', {
+    timeout: 240_000,
+  }, async () => {
     const before = running()
-    const requested = await here('request', '--name', 'kept', '--zone', 'lab-1', '--image', 'debian-12')
+    const secrets = [
+      '--username',
+      'ci',
+      '--password-parameter',
+      'pw',
+      '--user-data',
+      join(folder, 'user-data'),
+    ]
+    const wish = ['--name', 'kept', '--zone', 'lab-1', '--image', 'debian-12', ...secrets]
+    const requested = await here('request', ...wish)
     const uid = requested.out.trim()
     up.kill('SIGINT')
     expect(await once(up, 'exit')).toEqual([0, null])
@@ -155,6 +169,12 @@ describe('egress up', () => {
     up = await start()
     expect({ ...running(), pid: 0 }).toEqual({ ...before, pid: 0 })
     // Its message was in the queue, or its row in the table: either way it goes on.
-    expect((await here('delete', uid, '--wait')).out).toBe(`${uid} is gone\n`)
+    const shown: Ran[] = [requested, await here('get', uid, '--watch'), await here('explain', uid)]
+    shown.push(await here('delete', uid, '--wait'))
+    expect(shown.at(-1)?.out).toBe(`${uid} is gone\n`)
+    const log = readFileSync(join(folder, 'up.log'), 'utf8')
+    expect(log).toContain('POST /nodes/{node}/storage/{storage}/upload')
+    const token = readFileSync(join(folder, 'sim/token'), 'utf8').trim()
+    expectNoTrace({ log, shown }, [secretOf(token), PASSWORD, USER_DATA_LINE])
   })
 })

@@ -7,21 +7,25 @@ import { stringify } from 'yaml'
 import { egressSeveral, type RanOne } from '../cli/egress-several.ts'
 import { openStage, type Stage } from '../cli/stage.ts'
 import { aDocument } from '../lib/a-config.ts'
+import { aRow } from '../lib/a-row.ts'
+import { jsonOf, mangled, mutated, nested } from './mutations.ts'
 
 // Command lines as nobody means them, by the real parser, on a real installation without functions: each ends with a code and
 // a line that says why, and changes nothing unless it says that it did.
 
 let stage: Stage
 let folder: string
+let config: string
 beforeAll(async () => {
   stage = await openStage()
   folder = mkdtempSync(join(tmpdir(), 'egress-hostile-line-'))
-  const config = join(folder, 'config.yml')
+  config = join(folder, 'config.yml')
   writeFileSync(
     config,
     stringify(aDocument({ clusters: { lab: { ...aDocument().clusters.lab, endpoints: closed } } })),
   )
   stage.useConfig(config)
+  await stage.store(aRow({ uid: 'shop-1', name: 'shop' }))
 }, 60_000)
 afterAll(async () => {
   await stage.close()
@@ -81,68 +85,61 @@ const words = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 12 }).filter((text) => !text.includes('\0')),
 )
 
-/** Every command with its flags; those of the place are left to the test. */
-const commands: Record<string, string[]> = {
-  request: [
-    'name',
-    'zone',
-    'image',
-    'uid',
-    'generation',
-    'cores',
-    'memory-mib',
-    'disk-gib',
-    'port',
-    'allow',
-    'username',
-    'password-parameter',
-    'user-data',
-    'ttl',
-    'label',
-    'timeout',
-    'json',
-    'file',
-  ],
-  delete: ['timeout'],
-  get: ['json'],
-  list: ['phase', 'all', 'zone', 'label', 'json'],
-  explain: ['json'],
-  'dlq ls': ['messages', 'code', 'json'],
-  'dlq show': ['raw', 'json'],
-  'dlq redrive': ['code', 'all', 'body', 'json'],
-  'dlq drop': ['overtaken', 'reason', 'yes'],
-  check: ['all', 'strict', 'json', 'stored', 'role', 'pve', 'token-id', 'config'],
-  'gc last': ['json'],
-  events: ['json', 'take', 'count'],
-  'token rotate': ['cluster', 'admin-token-file', 'old', 'kms-key', 'config'],
-  token: ['cluster'],
-  schema: ['of'],
-  'sim vms': ['admin', 'node'],
-  'sim qm': ['node'],
-  'sim faults': ['add', 'remove'],
-  'sim node': ['admin'],
+type Command = { words?: number; flags: string[]; always?: string[] }
+
+/** Every command with how many words and which flags it takes, and what it does nothing without. */
+const commands: Record<string, Command> = {
+  request: {
+    flags: [
+      ...[
+        'name',
+        'zone',
+        'image',
+        'uid',
+        'generation',
+        'cores',
+        'memory-mib',
+        'disk-gib',
+        'port',
+        'allow',
+        'username',
+      ],
+      ...['password-parameter', 'user-data', 'ttl', 'label', 'timeout', 'json', 'file', 'file', 'file'],
+    ],
+  },
+  delete: { words: 1, flags: ['timeout'] },
+  get: { words: 1, flags: ['json'] },
+  list: { flags: ['phase', 'all', 'zone', 'label', 'json'] },
+  explain: { words: 1, flags: ['json'] },
+  'dlq ls': { flags: ['messages', 'code', 'json'] },
+  'dlq show': { words: 1, flags: ['raw', 'json'] },
+  'dlq redrive': { words: 1, flags: ['code', 'all', 'body', 'json'] },
+  'dlq drop': { words: 1, flags: ['overtaken', 'reason'], always: ['--yes', '--reason', 'seen'] },
+  check: { flags: ['all', 'strict', 'json', 'stored', 'role', 'pve', 'token-id', 'config'] },
+  gc: { words: 1, flags: ['json'] },
+  // Without an end it listens for ever.
+  events: { flags: ['json', 'count'], always: ['--take'] },
+  'token rotate': { flags: ['admin-token-file', 'old', 'kms-key', 'config'], always: ['--cluster', 'lab'] },
+  'token rotate --config CONFIG': { flags: ['cluster', 'stage'] },
+  schema: { words: 1, flags: [] },
+  'sim vms': { flags: ['admin'] },
+  'sim qm': { words: 2, flags: [], always: ['--node', 'pve1'] },
+  'sim faults': { flags: ['add', 'add', 'remove'] },
+  'sim node': { words: 2, flags: ['admin'] },
 }
 
-const flag = (names: string[]) =>
+const flag = (names: string[], values: fc.Arbitrary<string>) =>
   fc
     .record({
       name: fc.oneof(
-        { weight: 8, arbitrary: fc.constantFrom(...names) },
-        {
-          weight: 1,
-          arbitrary: fc.constantFrom(
-            'data',
-            'table',
-            'create-queue-url',
-            'claims-table',
-            'topic-arn',
-            '__proto__',
-            'x',
-          ),
-        },
+        { weight: 15, arbitrary: fc.constantFrom(...names) },
+        { weight: 1, arbitrary: fc.constantFrom('data', 'table', 'topic-arn', '__proto__', 'x') },
       ),
-      value: words,
-      how: fc.constantFrom('two', 'two', 'two', 'one', 'bare', 'no', 'dotted', 'twice'),
+      value: values,
+      how: fc.oneof(
+        { weight: 12, arbitrary: fc.constantFrom('two', 'one') },
+        { weight: 1, arbitrary: fc.constantFrom('bare', 'no', 'dotted', 'twice') },
+      ),
     })
     .map(({ name, value, how }): string[] => {
       if (how === 'one') return [`--${name}=${value}`]
@@ -153,19 +150,62 @@ const flag = (names: string[]) =>
       return [`--${name}`, value]
     })
 
-const line = fc
-  .constantFrom(...Object.keys(commands))
-  .chain((command) =>
-    fc.tuple(
-      fc.constant(command.split(' ')),
-      fc.array(words, { maxLength: 2 }),
-      fc.array(flag(commands[command] ?? []), { maxLength: 4 }),
-    ),
-  )
-  .map(([command, positionals, flags]) => [...command, ...positionals, ...flags.flat()])
+const switches = ['json', 'all', 'messages', 'raw', 'strict', 'stored', 'role', 'overtaken']
 
-/** `events` without an end listens for ever; what is taken from the queue of events is not taken twice. */
-const ends = (args: string[]) => (args[0] === 'events' ? [...args, '--take'] : args)
+/** A look at dead letters waits a second for more of them. */
+const quick = Object.entries(commands).filter(([name]) => !name.startsWith('dlq'))
+const alsoOften = [...quick, ...quick]
+
+/** A command line; `files` are names that its flags may have as well. */
+const lineWith = (files: string[]) =>
+  fc
+    .constantFrom(...Object.entries(commands), ...alsoOften)
+    .chain(([command, { words: count = 0, flags, always = [] }]) => {
+      const values = fc.oneof(words, fc.constantFrom(...files))
+      const valued = flags.filter((name) => !switches.includes(name))
+      const switched = flags.filter((name) => switches.includes(name)).map((name) => `--${name}`)
+      return fc
+        .tuple(
+          fc.oneof(
+            { weight: 9, arbitrary: fc.array(words, { minLength: count, maxLength: count }) },
+            { weight: 1, arbitrary: fc.array(words, { maxLength: 3 }) },
+          ),
+          valued.length === 0 ? fc.constant([]) : fc.array(flag(valued, values), { maxLength: 3 }),
+          fc.subarray(switched),
+        )
+        .map(([positionals, given, on]) => [
+          ...command.split(' '),
+          ...positionals,
+          ...always,
+          ...given.flat(),
+          ...on,
+        ])
+    })
+
+const request = {
+  name: 'shop',
+  spec: { zone: 'lab-1', image: 'debian-12', labels: { team: 'a' }, ttlSeconds: 3600 },
+}
+
+/** What files hold that a flag may name. */
+const contents = fc.oneof(
+  mutated(request).map(jsonOf),
+  mangled(jsonOf(request)),
+  mangled(stringify(request)),
+  fc.json({ maxDepth: 4 }),
+  fc.string({ unit: 'binary', maxLength: 200 }),
+  fc.constantFrom(
+    '',
+    '[]',
+    '{}',
+    'null',
+    nested(20_000),
+    '{"__proto__":{"name":"a"}}',
+    'a: !x y',
+    'a: *b',
+    'egress@pve!a=b',
+  ),
+)
 
 const everything = async () => ({
   create: await stage.bodies('create'),
@@ -179,7 +219,7 @@ function expectTold({ line: args, code, out, err }: RanOne): void {
   const about = JSON.stringify(args).slice(0, 600)
   expect([0, 1, 2], `${about}: ${err}`).toContain(code)
   expect(err, about).not.toMatch(
-    /^\s+at .*:\d+|node:internal|\bTypeError\b|is not a function|of undefined|Warning:|"code": "/m,
+    /^\s+at .*:\d+|node:internal|\bTypeError\b|is not a function|of undefined|Warning:|EGRESS_DEBUG|"code": "/m,
   )
   expect(err, about).not.toMatch(/[^\P{Cc}\n\t]|\p{Cf}/u)
   if (code !== 0) expect(err.trim(), about).not.toBe('')
@@ -191,7 +231,13 @@ describe('a command line, whatever it is,', () => {
   it('ends with a code and a reason, and has written nothing that it does not tell of', {
     timeout: 180_000,
   }, async () => {
-    const lines = fc.sample(line, 250).map((args) => ends([...args, '--data', stage.folder]))
+    const files = fc.sample(contents, 40).map((text, index) => {
+      writeFileSync(join(folder, `${index}.txt`), text)
+      return join(folder, `${index}.txt`)
+    })
+    const lines = fc
+      .sample(lineWith(files), 300)
+      .map((args) => [...args.map((arg) => (arg === 'CONFIG' ? config : arg)), '--data', stage.folder])
     const cwd = join(folder, 'here')
     mkdirSync(cwd)
     const { ran } = await egressSeveral(lines, { cwd })

@@ -168,6 +168,17 @@ describe('guard', () => {
     expect(asked.map(({ operation }) => operation)).toEqual(['GetParameter'])
   })
 
+  it.each(['', 'nothing', 'null', '[]', '{"proxiesTable":{}}', '{"proxiesTable":""}'])(
+    'refuses to remove a stack whose parameter does not name its table: %s',
+    async (Value) => {
+      answers.GetParameter = () => ({ body: { Parameter: { Value } } })
+      await expect(run('before:remove:remove')).rejects.toThrow(
+        /^parameter \/egress\/stages\/prod does not name the table of proxies.*deploy the stage again/,
+      )
+      expect(asked.map(({ operation }) => operation)).toEqual(['GetParameter'])
+    },
+  )
+
   it('refuses to remove a stack whose rows it cannot count', async () => {
     answers.Query = () => ({ status: 400, body: { __type: 'AccessDeniedException', message: 'no' } })
     await expect(run('before:remove:remove')).rejects.toThrow('no')
