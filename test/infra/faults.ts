@@ -557,6 +557,11 @@ export const faults: Fault[] = [
     says: 'alarmsGoOffForTheirTroubleAlone: Orphans: Error: CloudWatch knows no notbreaching',
   },
   {
+    title: 'a tunnel that is down behind the one that is up',
+    plant: change('VpnTunnelDown', { Statistic: 'Maximum' }),
+    says: 'alarmsGoOffForTheirTroubleAlone: VpnTunnelDown does not go off within 40 minutes',
+  },
+  {
     title: 'an alarm for each maintenance of a tunnel',
     plant: change('VpnTunnelDown', { EvaluationPeriods: 1 }),
     says: 'alarmsGoOffForTheirTroubleAlone: VpnTunnelDown goes off for nothing',

@@ -87,17 +87,18 @@ const CASES: Case[] = [
     fine: [runs(() => [0]), runs(() => [2]), runs((run) => (run === BEGINS_RUN ? [] : [0]))],
   },
   {
+    // Of two tunnels: by some pages of AWS as two samples, by others as their share.
     of: /^VpnDown$/,
-    trouble: [from([1], [0]), from([1], [])],
+    trouble: [from([1, 1], [0, 0]), from([1], [0]), from([1, 1], [])],
     withinMinutes: 15,
-    fine: [steady(1), steady(0.5)],
+    fine: [steady(1, 1), steady(0, 1), steady(0.5)],
   },
   {
     of: /^VpnTunnelDown$/,
-    trouble: [from([1], [0.5])],
+    trouble: [from([1, 1], [0, 1]), from([1], [0.5])],
     withinMinutes: 40,
     // Maintenance.
-    fine: [steady(1), (minute) => [minute >= BEGINS && minute < BEGINS + 15 ? 0.5 : 1]],
+    fine: [steady(1, 1), (minute) => [1, minute >= BEGINS && minute < BEGINS + 15 ? 0 : 1]],
   },
 ]
 
