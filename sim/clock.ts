@@ -32,9 +32,8 @@ export function createVirtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock
     return first
   }
 
-  /** Rings the next alarm that is due by then. Whoever it wakes runs before the clock moves on. */
+  /** Rings the next alarm that is due by then. Whoever it wakes runs before the clock moves on; who was awake before has run. */
   const ringNext = async (untilMs: number): Promise<boolean> => {
-    await settle()
     const alarm = earliest()
     if (!alarm || alarm.dueMs > untilMs) return false
     alarms.delete(alarm)
@@ -50,12 +49,14 @@ export function createVirtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock
     sleep: (ms) => new Promise((wake) => after(ms, wake)),
     async advance(ms) {
       const untilMs = nowMs + ms
+      await settle()
       while (await ringNext(untilMs));
       nowMs = untilMs
       await settle()
     },
     async runUntilIdle(limitMs = 24 * 3600_000) {
       const untilMs = nowMs + limitMs
+      await settle()
       while (await ringNext(untilMs));
     },
     async until(promise, limitMs = 24 * 3600_000) {

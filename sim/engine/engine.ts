@@ -10,7 +10,7 @@ import { type Cluster, nodeOf, visibleFrom } from './cluster.ts'
 import type { Ctx } from './endpoint.ts'
 import { die, PveError } from './errors.ts'
 import { joinParams, notImplemented, unescapePath } from './request-path.ts'
-import { createRoutes, type Match } from './routes.ts'
+import { type Match, routesOf } from './routes.ts'
 import { verify } from './verify.ts'
 
 const proxyTimeoutMs = 30_000
@@ -19,7 +19,7 @@ const keptCalls = 5000
 
 /** The API behind pveproxy: one call, judged in PVE's order, and carried out on the node it is for. */
 export function createEngine(cluster: Cluster) {
-  const routes = createRoutes(cluster.state.version)
+  const routes = routesOf(cluster.state.version)
   const calls: SimCall[] = []
 
   const answer = async (call: EngineCall): Promise<EngineResult> => {

@@ -32,8 +32,17 @@ type Route = { endpoint: Endpoint; schema: EndpointSchema; parts: string[] }
 export type Match = { route: Route; pathParams: Record<string, string> }
 type Routes = { find(method: string, path: string): Match | undefined; configOptions: Set<string> }
 
+/** Of each version once: they do not change, and simulators come by the thousand. */
+const known = new Map<8 | 9, Routes>()
+
 /** The endpoints with the parameters they have in that version. */
-export function createRoutes(version: 8 | 9): Routes {
+export function routesOf(version: 8 | 9): Routes {
+  const routes = known.get(version) ?? createRoutes(version)
+  known.set(version, routes)
+  return routes
+}
+
+function createRoutes(version: 8 | 9): Routes {
   const schemas = endpointSchemas(version)
   const routes = endpoints.map((endpoint): Route => {
     const schema = schemas.get(`${endpoint.method} ${endpoint.path}`) ?? ownSchema(endpoint)

@@ -60,7 +60,7 @@ export function createMemoryTables(tables: Record<string, Keys>, timesSent: () =
     const after =
       command instanceof PutCommand ? copy(command.input.Item ?? {}) : updated(before, command.input)
     table.set(key, after)
-    return { Attributes: copy(after) }
+    return { Attributes: after }
   }
 
   function query({ input }: QueryCommand): { Items: Item[] } {
@@ -70,13 +70,13 @@ export function createMemoryTables(tables: Record<string, Keys>, timesSent: () =
       holds(input.KeyConditionExpression ?? '', item, input),
     )
     const { sort = '' } = tables[input.TableName ?? ''] ?? {}
-    return { Items: found.map(copy).sort((a, b) => (String(a[sort]) < String(b[sort]) ? -1 : 1)) }
+    return { Items: found.sort((a, b) => (String(a[sort]) < String(b[sort]) ? -1 : 1)) }
   }
 
   async function send(command: unknown): Promise<unknown> {
     if (command instanceof GetCommand) {
       const item = items(command.input.TableName).get(keyOf(command.input.TableName, command.input.Key))
-      return item ? { Item: copy(item) } : {}
+      return item ? { Item: item } : {}
     }
     if (command instanceof QueryCommand) return query(command)
     if (
@@ -102,8 +102,15 @@ export function createMemoryTables(tables: Record<string, Keys>, timesSent: () =
   }
 }
 
-/** As it would come back from a table: what is undefined is not there, and nothing is shared. */
-const copy = (item: Item): Item => JSON.parse(JSON.stringify(item))
+/** As it would come back from a table: what is undefined is not there, and nothing is shared with who wrote it. */
+const copy = (item: Item): Item => frozen(JSON.parse(JSON.stringify(item)))
+
+/** Who reads it gets what is stored, and cannot change it. */
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const part of Object.values(value)) frozen(part)
+  return Object.freeze(value)
+}
 
 const word = '(#?\\w+(?:\\.#?\\w+)*)'
 const exists = new RegExp(`^(attribute_exists|attribute_not_exists)\\(${word}\\)$`)
@@ -150,12 +157,13 @@ function nameOf(part: string, { ExpressionAttributeNames: names = {} }: Words): 
 const clause = new RegExp(`^${word} = (?:if_not_exists\\(${word}, (:\\w+)\\)|(:\\w+))(?: \\+ (:\\w+))?$`)
 
 function updated(before: Item | undefined, input: UpdateCommand['input']): Item {
-  const after: Item = { ...copy(before ?? {}), ...input.Key }
+  // What was stored cannot be changed, so that its parts may be of the next as well.
+  const after: Item = { ...before, ...input.Key }
   const expression = input.UpdateExpression ?? ''
   const [, removed] = /^REMOVE (#\w+)$/.exec(expression) ?? []
   if (removed !== undefined) {
     delete after[nameOf(removed, input)]
-    return after
+    return Object.freeze(after)
   }
   const value = (name: string | undefined) =>
     name === undefined ? 0 : input.ExpressionAttributeValues?.[name]
@@ -165,7 +173,8 @@ function updated(before: Item | undefined, input: UpdateCommand['input']): Item 
     const [, target, source, otherwise, plain, added] = clause.exec(part) ?? []
     if (target === undefined) throw new Error(`not an update that is known here: ${part}`)
     const base = source === undefined ? value(plain) : (at(source, before ?? {}, input) ?? value(otherwise))
-    after[nameOf(target, input)] = added === undefined ? base : Number(base) + Number(value(added))
+    const set = added === undefined ? base : Number(base) + Number(value(added))
+    after[nameOf(target, input)] = copy({ set }).set
   }
-  return copy(after)
+  return Object.freeze(after)
 }

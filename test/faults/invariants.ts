@@ -1,5 +1,5 @@
 import { keeperOf } from '../../lib/claims.ts'
-import { readMark } from '../../lib/mark.ts'
+import { type Mark, readMark } from '../../lib/mark.ts'
 import type { Endpoint, RawAnswer, RawRequest } from '../../lib/proxmox/index.ts'
 import type { Row } from '../../lib/record.ts'
 import type { SimVm } from '../../sim/index.ts'
@@ -49,8 +49,13 @@ export function watch(lab: Lab, tell: (words: string) => void = () => {}): Watch
     tell(words)
   }
   const seedOf = new RegExp(`iso/egress-${deployment}-(.*)-g\\d+\\.iso$`)
+  const marks = new Map<string, Mark | undefined>()
+  const readOnce = (description: string) => {
+    if (!marks.has(description)) marks.set(description, readMark(description))
+    return marks.get(description)
+  }
   const markOf = ({ config, vmid }: Pick<SimVm, 'config' | 'vmid'>) => {
-    const mark = readMark(config.description === undefined ? undefined : String(config.description))
+    const mark = readOnce(String(config.description ?? ''))
     return mark?.deployment === deployment && mark.vmid === vmid ? mark : undefined
   }
 

@@ -4,7 +4,7 @@ import { openStage } from './stage.ts'
 
 /** Longer than either life takes, and how finely the orders are told apart. */
 const APART_SECONDS = 80
-const STEP_SECONDS = 4
+const STEP_SECONDS = 8
 
 it('a proxy whose row was lost may be asked for at any moment of the deletion of its old VM, and before', async () => {
   for (let seconds = -APART_SECONDS; seconds <= APART_SECONDS; seconds += STEP_SECONDS) {

@@ -16,6 +16,8 @@ export type Plot = {
   /** Another proxy's, in the same life. */
   rival?: Plot['wish']
   lab?: LabOptions
+  /** Only each so manieth death is tried, unless `CRASH_ALL=1`. */
+  thinned?: number
 }
 
 const spec = { zone: 'lab-1', image: 'debian-12' }
@@ -126,6 +128,18 @@ export const plots: Plot[] = [
     wish: { phase: 'Ready', generation: 2 },
     lab: { cluster: { vmids: { from: 5000, to: 5003 } } },
   },
+  {
+    // What was begun for it ends later than it could be deleted.
+    name: 'delete-at-upload',
+    async before(stage) {
+      ask(stage, 'alpha')
+      await stage.run(() => stage.lab.row('alpha')?.task?.step === 'seed')
+    },
+    event: (stage) => unask(stage, 'alpha'),
+    wish: { phase: 'Deleted', generation: 1 },
+    lab: { durations: { uploadMs: 20_000 } },
+    thinned: 3,
+  },
   orphaned(0),
   ...CREATE_STEPS.map(
     (step): Plot => ({
@@ -162,6 +176,7 @@ export function orphaned(aheadMs: number): Plot {
     },
     event: (stage) => ask(stage, 'alpha', 1, Math.max(0, -aheadMs)),
     wish: { phase: 'Ready', generation: 1 },
+    thinned: 4,
   }
 }
 const LATER_MS = 1200_000

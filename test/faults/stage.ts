@@ -74,6 +74,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
   let counting = false
   let invocations = 0
   let startedAt = 0
+  let lookedAt: number | undefined
 
   async function perform<T>(deed: Deed, run: () => Promise<T>): Promise<T> {
     const invocation = inside.getStore()
@@ -119,7 +120,11 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     return invocation.dead ? never() : result
   }
 
-  function look({ what }: Deed): void {
+  /** The world changes by deeds and with time: what only read, at a moment that was looked at, leaves nothing new to see. */
+  function look({ what, changes }: Deed): void {
+    const now = lab.clock.now()
+    if (!changes && lookedAt === now) return
+    lookedAt = now
     watching.look()
     if (what.startsWith('ledger.save') || what.startsWith('claims.free')) watching.lookAtRows()
   }

@@ -106,7 +106,7 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
     if (!found) throw new Error(`no cluster is at ${endpoint.url}`)
     return found
   }
-  const config = parseConfig(stringify(configuration(world, options)), 'lab.yml')
+  const config = configOf(configuration(world, options))
   const { ledger, claims, userData } = onTables({
     leaseMs: leaseMs(config),
     settleMs: settleMs(config),
@@ -237,6 +237,15 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
       for (const one of sims.values()) await one.close()
     },
   }
+}
+
+/** Most labs have the same, and to read it takes as long as a part of a life. */
+const configs = new Map<string, Config>()
+function configOf(settings: object): Config {
+  const key = JSON.stringify(settings)
+  const config = configs.get(key) ?? parseConfig(stringify(settings), 'lab.yml')
+  configs.set(key, config)
+  return structuredClone(config)
 }
 
 function configuration(world: ReturnType<typeof defaultWorld>, options: LabOptions) {

@@ -22,8 +22,17 @@ export function onTables(options: {
     timesSent,
   )
   const isSuspect = ({ partition }: Item) => partition === 'suspect'
-  const suspects = () => structuredClone([...items('claims').values()].filter(isSuspect))
-  const stored = () => structuredClone([...items('proxies').values()])
+  // What is stored is replaced and never changed, so that it may be shown as it is.
+  const suspects = () => [...items('claims').values()].filter(isSuspect)
+  const stored = () => [...items('proxies').values()]
+  const known = new WeakMap<Item, Row | undefined>()
+  const read = (item: Item) => {
+    if (!known.has(item)) {
+      const row = rowOf(item)
+      known.set(item, row.phase === undefined ? undefined : row)
+    }
+    return known.get(item)
+  }
 
   const ledger: ReturnType<typeof createMemoryLedger> = {
     ...createLedger({ ...options, client, table: 'proxies' }),
@@ -33,15 +42,14 @@ export function onTables(options: {
     drop: (uid) => void items('proxies').delete(`${uid}\n`),
     rows: () =>
       stored().flatMap((item): Row[] => {
-        const row = rowOf(item)
-        return row.phase === undefined ? [] : [row]
+        const row = read(item)
+        return row === undefined ? [] : [row]
       }),
   }
   const claims: ReturnType<typeof createMemoryClaims> = {
     ...createClaims({ client, table: 'claims', now }),
     // Written by `take` alone, in the shape of a claim.
-    all: () =>
-      structuredClone([...items('claims').values()].filter((item) => !isSuspect(item))) as unknown as Claim[],
+    all: () => [...items('claims').values()].filter((item) => !isSuspect(item)) as unknown as Claim[],
     put: (claim) => void items('claims').set(`${claim.partition}\n${claim.sort}`, structuredClone(claim)),
     suspects,
     suspected: () => suspects().map((item) => Suspect.parse(item)),

@@ -279,6 +279,18 @@ export const mutants: Mutant[] = [
     caughtBy: { plot: 'orphaned-0' },
   },
   {
+    name: 'do not wait for what an overtaken step has begun',
+    breaks: '2: a seed that was being uploaded appears after its proxy is deleted',
+    edits: [
+      {
+        file: 'functions/delete/stop.ts',
+        find: "  if (row.task && row.task.step !== 'stop') return overtaken(row.task, vms)\n",
+        replace: '',
+      },
+    ],
+    caughtBy: { plot: 'delete-at-upload' },
+  },
+  {
     name: 'reserve while unsettled',
     breaks: '6: a sleeper gives back the number that its successor has built on',
     edits: [

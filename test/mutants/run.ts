@@ -31,7 +31,7 @@ function searchFor({ caughtBy }: Mutant): { words: string[]; env: Record<string,
   if ('plot' in caughtBy) {
     return {
       words: ['test/faults/crash', '-t', `in the plot ${caughtBy.plot} .*at any deed`],
-      env: { CRASH_ENOUGH: '1', CRASH_SLEEP_EVERY: '1' },
+      env: { CRASH_ENOUGH: '1', CRASH_SLEEP_EVERY: '1', CRASH_ALL: '1' },
     }
   }
   return { words: [caughtBy.file, '-t', caughtBy.title], env: {} }
