@@ -112,6 +112,6 @@ describe('log', () => {
     const [line] = await written((log) =>
       traceDelivery({ carrier, continues: true, attributes: {} }, async () => log.info('x')),
     )
-    expect(Object.keys(line ?? {}).sort()).toEqual(['level', 'message', 'time'])
+    expect(Object.keys(line ?? {}).sort()).toEqual(['level', 'message', 'timestamp'])
   })
 })
