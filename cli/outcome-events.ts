@@ -10,6 +10,8 @@ import {
   SetQueueAttributesCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs'
+import * as z from 'zod'
+import { shown } from '../lib/wanted.ts'
 
 /** A queue of our own on the topic, for as long as we listen: nobody else's events are taken away. */
 export async function openSubscription(options: {
@@ -63,12 +65,12 @@ export async function readQueue(options: {
   untilEmpty: boolean
 }): Promise<void> {
   const { client, url: QueueUrl, signal, show, limit, untilEmpty } = options
-  for (let shown = 0; shown < limit && !signal.aborted; ) {
-    const messages = await receive(client, QueueUrl, Math.min(10, limit - shown), untilEmpty ? 0 : 20, signal)
+  for (let count = 0; count < limit && !signal.aborted; ) {
+    const messages = await receive(client, QueueUrl, Math.min(10, limit - count), untilEmpty ? 0 : 20, signal)
     if (untilEmpty && messages.length === 0) return
     for (const { Body = '', ReceiptHandle } of messages) {
       show(opened(Body))
-      shown += 1
+      count += 1
       await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }))
     }
   }
@@ -93,11 +95,29 @@ async function receive(
   }
 }
 
-/** The standing queue gets the topic's envelope, ours the bare event. */
+/** The standing queue gets the topic's envelope, ours the bare event. What is no event is shown as such: the next ones lie behind it. */
 function opened(body: string): Record<string, unknown> {
-  const document = JSON.parse(body)
-  return document.Type === 'Notification' ? JSON.parse(document.Message) : document
+  const document = objectIn(body)
+  const event = document?.Type === 'Notification' ? objectIn(document.Message) : document
+  return event ?? { type: 'NoEvent', body: shown(body) }
 }
+
+function objectIn(text: unknown): Record<string, unknown> | undefined {
+  const parsed = Json.safeParse(text)
+  return parsed.success ? parsed.data : undefined
+}
+
+const Json = z
+  .string()
+  .transform((text, context): unknown => {
+    try {
+      return JSON.parse(text)
+    } catch {
+      context.addIssue('no JSON')
+      return z.NEVER
+    }
+  })
+  .pipe(z.record(z.string(), z.unknown()))
 
 const policy = (queueArn: string, topicArn: string) =>
   JSON.stringify({

@@ -2,6 +2,7 @@ import type { CommandModule } from 'yargs'
 import { connect, withConnection } from '../connection.ts'
 import type { Context } from '../context.ts'
 import { openSubscription, readQueue } from '../outcome-events.ts'
+import { UsageError } from '../usage.ts'
 import { visible } from '../visible.ts'
 
 /** `egress events`: what the installation tells the world. */
@@ -24,6 +25,8 @@ export const eventsCommand = ({ env, out, err }: Context) =>
         .example('$0 events', 'watch; others miss nothing, since it listens on a queue of its own')
         .example('$0 events --json --count 1', 'wait for the next one'),
     handler: async (args) => {
+      if (args.count !== undefined && !(Number.isInteger(args.count) && args.count > 0))
+        throw new UsageError(`--count: got ${args.count}, wanted a whole number, 1 or more`)
       const connection = connect(args, env)
       const stop = new AbortController()
       const end = () => stop.abort()
@@ -65,7 +68,7 @@ export const eventsCommand = ({ env, out, err }: Context) =>
     { data: string; json: boolean; take: boolean; count?: number | undefined }
   >
 
-function line({ type, uid, ...event }: Record<string, unknown>): string {
+function line({ type, uid = '', ...event }: Record<string, unknown>): string {
   const rest = { ...event, eventId: undefined }
   const details = Object.entries(rest).flatMap(([key, value]) =>
     value === undefined ? [] : [`${key}=${value}`],

@@ -57,6 +57,8 @@ export async function openStage() {
     urls,
     endpoints,
     topicArn,
+    /** Puts a body into the queue that the outcome topic feeds. */
+    tell: (body: string) => aws.sqs.send(new SendMessageCommand({ QueueUrl: events.url, MessageBody: body })),
     names: tables,
     folder,
     useConfig,

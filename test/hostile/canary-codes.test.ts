@@ -28,6 +28,8 @@ type Life = {
   options?: LabOptions
   /** What is done to it, once its request was sent. */
   provoke?(): unknown
+  /** So many decisions it takes, where that is more than for others. */
+  enough?: number
   /** Says something else than the cluster to a call. */
   answers?(request: RawRequest): RawAnswer | Error | undefined
 }
@@ -78,6 +80,7 @@ const lives: Partial<Record<FailureCode, Life>> = {
     },
   },
   AddressTaken: {
+    enough: 400,
     async provoke() {
       await atStep(lab, 'alpha', 'address')
       await lab.claims.takeAddress('lab', '127.9.9.9', 'beta')
@@ -234,7 +237,7 @@ function lifeOf(code: FailureCode): Life | undefined {
 
 const deadlineSeconds = { seed: 60, address: 60, verify: 60 }
 /** Some calls are made for a day when they fail: what is told of the hundredth time was told of the first. */
-const ENOUGH = 400
+const ENOUGH = 100
 
 /** Of rows that nobody can read, too. */
 const rowsOf = ({ ledger }: Lab) =>
@@ -255,7 +258,7 @@ describe('a life that meets', () => {
   it.each(FailureCode.options)('%s leaves no secret anywhere', async (code) => {
     const life = lifeOf(code)
     if (!life) throw new Error(`no life meets ${code}: write one`)
-    const { provoke, answers } = life
+    const { provoke, answers, enough = ENOUGH } = life
     const options: LabOptions = { passwords, ...life.options }
     lab = await openLab({
       nodes: 2,
@@ -281,7 +284,7 @@ describe('a life that meets', () => {
     const until = (done: () => boolean) =>
       lab.run(() => {
         for (const one of met(lab)) codes.add(one)
-        return done() || lab.decisions.length > ENOUGH
+        return done() || lab.decisions.length > enough
       })
     lab.request('alpha', { spec: secretSpec })
     await provoke?.()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
+import { egress } from '../cli/egress.ts'
 import { egressSeveral, type RanOne } from '../cli/egress-several.ts'
 import { openStage, type Stage } from '../cli/stage.ts'
 import { aDocument } from '../lib/a-config.ts'
@@ -236,7 +237,7 @@ describe('a command line, whatever it is,', () => {
       return join(folder, `${index}.txt`)
     })
     const lines = fc
-      .sample(lineWith(files), 300)
+      .sample(lineWith(files), 120)
       .map((args) => [...args.map((arg) => (arg === 'CONFIG' ? config : arg)), '--data', stage.folder])
     const cwd = join(folder, 'here')
     mkdirSync(cwd)
@@ -252,5 +253,84 @@ describe('a command line, whatever it is,', () => {
       ran.filter((one) => one.code === 0 && one.line[0] === 'delete').length,
     )
     expect(readdirSync(cwd)).toEqual([])
+  })
+})
+
+/** Characters that a queue takes. Source: Amazon SQS, SendMessage. */
+const CARRIED = /^[\t\n\r -\ud7ff\ue000-\ufffd]+$/u
+
+describe('what comes from the topic, whatever it is,', () => {
+  it('is shown, and what lies behind it too', async () => {
+    const event = {
+      type: 'ProxyReady',
+      uid: 'shop-1',
+      eventId: 'shop-1:1:1',
+      endpoint: 'http://10.0.0.1:3128',
+    }
+    const bodies = [
+      ...[
+        '',
+        'no JSON',
+        'null',
+        '1',
+        '"text"',
+        '[]',
+        '{}',
+        '{"Type":"Notification"}',
+        '{"__proto__":{"type":"x"}}',
+      ],
+      ...[
+        '{"Type":"Notification","Message":"no JSON"}',
+        '{"Type":"Notification","Message":{"a":1}}',
+        nested(5_000),
+      ],
+      ...fc.sample(mutated(event).map(jsonOf), 20),
+      `{"type":"\u001b[2J","uid":{"a":["\u202e"]}}`,
+      jsonOf(event),
+    ].filter((body) => CARRIED.test(body))
+    const told: string[][] = []
+    for (const flags of [[], ['--json']]) {
+      for (const body of bodies) await stage.tell(body)
+      const { ran } = await egressSeveral([['events', '--take', ...flags, '--data', stage.folder]])
+      expect(ran).toMatchObject([{ code: 0, err: '' }])
+      for (const one of ran) expectTold(one)
+      told.push((ran[0]?.out ?? '').trimEnd().split('\n'))
+    }
+    const [lines = [], documents = []] = told
+    expect([lines.length, documents.length]).toEqual([bodies.length, bodies.length])
+    expect(lines.join('')).toContain('ProxyReady    shop-1')
+    expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+    expect(documents.map((document) => JSON.parse(document))).toContainEqual(event)
+  })
+
+  it('is not waited for by a number that is none', async () => {
+    const counts = ['0', '1.5', 'x', '1e999', '-1']
+    const { ran } = await egressSeveral(
+      counts.map((count) => ['events', '--take', '--count', count, '--data', stage.folder]),
+    )
+    expect(ran).toHaveLength(counts.length)
+    for (const { code, err } of ran) {
+      expect(code).toBe(2)
+      expect(err).toMatch(/^egress: --count: got .+, wanted a /)
+    }
+  })
+})
+
+describe('egress token set', () => {
+  it.each([
+    ['bytes', Buffer.from([0xff, 0xfe, 0, 1, 2, 0x80]).toString('latin1')],
+    ['a token and a header', 'egress@pve!a=b\r\nx-injected: 1'],
+  ])('refuses %s from standard input, and writes nothing', async (_, input) => {
+    const before = readdirSync(folder).sort()
+    const { code, out, err } = await egress(
+      ['token', 'set', '--cluster', 'lab', '--config', config, '--no-verify'],
+      {
+        input,
+      },
+    )
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toMatch(/^egress: standard input holds .*token/)
+    expect(err).not.toContain('injected')
+    expect(readdirSync(folder).sort()).toEqual(before)
   })
 })
