@@ -20,6 +20,9 @@ export type Drift = {
   silentRounds?: number
 }
 
+/** … with what is done about it in words, which comes to nothing where a person holds the VM. */
+type Judged = Drift & { will?: string }
+
 /** States of QEMU that no start gets a VM out of. */
 const BROKEN = new Set(['io-error', 'internal-error', 'guest-panicked'])
 
@@ -38,9 +41,16 @@ export function judgeDrift(
     const text = `VM ${place.vmid} is gone, ${sight.instead} is at its number: it is made anew`
     return { state: 'drifted', finding: say.warn('Gone', text), reaction: 'stop' }
   }
-  const drift = judgeVm(row, sight, say, { config, silentBefore })
-  return sight.held ? leftAlone(drift, place, say) : drift
+  const { will, ...drift } = judgeVm(row, sight, say, { config, silentBefore })
+  if (sight.held) return leftAlone(drift, place, say)
+  const { finding } = drift
+  return finding && will !== undefined
+    ? { ...drift, finding: { ...finding, text: `${finding.text}: ${will}` } }
+    : drift
 }
+
+const startedAgain = { will: 'it is started again', reaction: 'start' } as const
+const madeAnew = { will: 'it is made anew', reaction: 'stop' } as const
 
 const unknown = (finding: Finding): Drift => ({ state: 'unknown', finding })
 
@@ -65,7 +75,7 @@ function leftAlone(drift: Drift, { vmid }: Place, say: Verdict): Drift {
 type VmSight = Sight & { kind: 'vm' }
 type By = { config: Pick<Config, 'check' | 'deployment'>; silentBefore: number }
 
-function judgeVm(row: Row & { place: Place }, sight: VmSight, say: Verdict, by: By): Drift {
+function judgeVm(row: Row & { place: Place }, sight: VmSight, say: Verdict, by: By): Judged {
   const { vmid } = row.place
   const { owner, lock, status } = sight
   // Snapshots, backups and migrations stop and start VMs themselves, and take their lock away when they are done.
@@ -74,8 +84,9 @@ function judgeVm(row: Row & { place: Place }, sight: VmSight, say: Verdict, by: 
   if (owner === 'doubtful') return { state: 'drifted', finding: doubtful(row, sight, say, by) }
   if (!status.running) return judgeStill(row, sight, say, by)
   if (owner === 'unmarked') {
-    const text = `VM ${vmid} lost its mark; name and seed prove it ours, so it is written again`
-    return { state: 'drifted', finding: say.warn('MarkLost', text), reaction: 'start' }
+    const text = `VM ${vmid} lost its mark, and name and seed prove it ours`
+    const finding = say.warn('MarkLost', text)
+    return { state: 'drifted', finding, will: 'the mark is written again', reaction: 'start' }
   }
   return judgeAnswer(row, sight, say, by)
 }
@@ -93,25 +104,24 @@ function judgeStill(
   { status, node }: VmSight,
   say: Verdict,
   { config }: By,
-): Drift {
+): Judged {
   const { vmid } = row.place
   const { stopped } = config.check
   if (status.qmp === 'stopped') {
     const line = `qm start ${vmid} # on ${node}`
-    if (stopped === 'report')
-      return { state: 'drifted', finding: say.warn('Stopped', `VM ${vmid} is stopped`, line) }
-    const text = `VM ${vmid} is stopped: it is ${stopped === 'start' ? 'started again' : 'made anew'}`
+    const text = `VM ${vmid} is stopped`
+    if (stopped === 'report') return { state: 'drifted', finding: say.warn('Stopped', text, line) }
     return {
       state: 'drifted',
       finding: say.warn('Stopped', text),
-      reaction: stopped === 'start' ? 'start' : 'stop',
+      ...(stopped === 'start' ? startedAgain : madeAnew),
     }
   }
   if (BROKEN.has(status.qmp)) {
     const line = `qm stop ${vmid} # on ${node}, once its storage is in order; the next round starts it`
     const text = `VM ${vmid} is in state ${status.qmp}`
     if (stopped !== 'replace') return { state: 'drifted', finding: say.fail('Broken', text, line) }
-    return { state: 'drifted', finding: say.warn('Broken', `${text}: it is made anew`), reaction: 'stop' }
+    return { state: 'drifted', finding: say.warn('Broken', text), ...madeAnew }
   }
   const text = `VM ${vmid} is in state ${status.qmp}: somebody paused it, or it is about to run`
   return unknown(say.warn('Paused', text, `qm resume ${vmid} # on ${node}`))
@@ -122,14 +132,15 @@ function judgeAnswer(
   { probe, addresses, node }: VmSight,
   say: Verdict,
   { config, silentBefore }: By,
-): Drift {
+): Judged {
   const { place, address = '', endpoint = '' } = row
   // A guest without any address is about to get one, or silent, which shows by itself.
   if (addresses?.length && !addresses.includes(address)) {
     // The guest may list them by the thousand.
     const found = `${addresses.slice(0, 3).join(', ')}${addresses.length > 3 ? ', …' : ''}`
-    const text = `VM ${place.vmid} is at ${found}, no longer at ${address}: it is looked at anew`
-    return { state: 'drifted', finding: say.warn('AddressChanged', text), reaction: 'start', silentRounds: 0 }
+    const text = `VM ${place.vmid} is at ${found}, no longer at ${address}`
+    const finding = say.warn('AddressChanged', text)
+    return { state: 'drifted', finding, will: 'it is looked at anew', reaction: 'start', silentRounds: 0 }
   }
   if (!probe || probe.kind === 'answers') return { state: 'fine', silentRounds: 0 }
   if (probe.kind === 'refuses') {
@@ -144,12 +155,7 @@ function judgeAnswer(
   const text = `the proxy at ${endpoint} has not answered for ${counted(silentRounds, 'round')}: ${probe.detail}`
   if (silentRounds < most) return { state: 'drifted', finding: say.warn('Silent', text), silentRounds }
   if (silent === 'replace') {
-    return {
-      state: 'drifted',
-      finding: say.warn('Silent', `${text}; it is made anew`),
-      reaction: 'stop',
-      silentRounds,
-    }
+    return { state: 'drifted', finding: say.warn('Silent', text), ...madeAnew, silentRounds }
   }
   const line = `qm terminal ${place.vmid} # on ${node}; to make it anew, publish it with a higher generation`
   return { state: 'drifted', finding: say.fail('Silent', text, line), silentRounds }

@@ -24,7 +24,8 @@ export function findDisks(cluster: ClusterView, scene: Scene): Finding[] {
         .flatMap((volume) => noted.get(volume) ?? [])
         .filter(({ node }) => shelf.shared || node === shelf.node)
       const uid = owner ?? looks.find((look) => look.uid !== undefined)?.uid
-      if (uid === undefined && !inRange(scene.rules, cluster.name, vmid)) return []
+      if (uid === undefined && (cluster.hidden.has(vmid) || !inRange(scene.rules, cluster.name, vmid)))
+        return []
       const where = { cluster: cluster.name, node: shelf.node, storage: shelf.storage, volume: volid }
       const judged =
         uid === undefined

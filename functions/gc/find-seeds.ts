@@ -1,4 +1,4 @@
-import { type Finding, type Scene, silence } from './finding.ts'
+import { type Finding, type Scene, silence, silentNodes } from './finding.ts'
 import { readSeed } from './sight.ts'
 import { type ClusterView, onNode, placeOf, type Shelf } from './world.ts'
 
@@ -11,17 +11,33 @@ export function findSeeds(cluster: ClusterView, scene: Scene): Finding[] {
       const seed = readSeed(volid, scene.rules.deployment)
       if (!seed || scene.rows.leaving.has(seed.uid) || isAccountedFor(volid, shelf, cluster, scene, nodes))
         return []
+      const vmSilent = silenceAround(volid, cluster, scene, nodes)
       const where = { cluster: cluster.name, node: shelf.node, storage: shelf.storage, volume: volid }
       return [
         {
           key: `seed#${cluster.name}#${placeOf(shelf)}#${volid}`,
           detail: { kind: 'seed', ...where, ...onNode(shelf), uid: seed.uid },
           action: { kind: 'sweep seed' as const, ...where, shared: shelf.shared, uid: seed.uid },
-          ...waits,
+          ...(waits ?? vmSilent),
         },
       ]
     })
   })
+}
+
+/** A seed that a row names elsewhere goes only when its VM was seen to boot from another. `nodes`: where each VM is listed. */
+function silenceAround(
+  volid: string,
+  cluster: ClusterView,
+  { rows }: Scene,
+  nodes: ReadonlyMap<number, string>,
+): { blocked: string } | undefined {
+  const silent = new Set(silentNodes(cluster))
+  const where = (rows.bySeed.get(volid) ?? []).flatMap(({ place }) =>
+    place?.cluster === cluster.name ? [nodes.get(place.vmid) ?? place.node] : [],
+  )
+  const unseen = where.find((node) => silent.has(node))
+  return unseen === undefined ? undefined : { blocked: `silent: ${unseen}` }
 }
 
 /** `nodes`: where each VM is listed. */

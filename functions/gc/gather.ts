@@ -10,7 +10,7 @@ import type { Skipped } from './event.ts'
 import { isSpare } from './find-claims.ts'
 import { lacksTags } from './find-vms.ts'
 import { lookRound, type Seen } from './look-round.ts'
-import { mayBeOurs, type Rules } from './rules.ts'
+import { inRange, mayBeOurs, type Rules } from './rules.ts'
 import { readSeed, sightOf } from './sight.ts'
 import {
   type ClusterView,
@@ -84,7 +84,7 @@ async function lookInto(
   cluster: Surroundings,
   rows: Rows,
   rules: Rules,
-  vms: Pick<Provider, 'look'>,
+  vms: Pick<Provider, 'look' | 'isFree'>,
 ): Promise<{ view: ClusterView; skipped: Skipped[] }> {
   const sights = new Map<number, Sight>()
   const unread = new Set<number>()
@@ -105,7 +105,34 @@ async function lookInto(
     }
   })
   const nodes = cluster.nodes.map(({ name }) => ({ name, silent: silent.has(name) }))
-  return { view: { ...cluster, nodes, sights, unread }, skipped }
+  const hidden = await hiddenNumbers(cluster, rows, rules, vms)
+  return { view: { ...cluster, nodes, sights, unread, hidden }, skipped }
+}
+
+/** Whether a number is free is told to everybody; where it is not told now, the disk is looked at once more before anybody hears of it. */
+async function hiddenNumbers(
+  cluster: Surroundings,
+  rows: Rows,
+  rules: Rules,
+  vms: Pick<Provider, 'isFree'>,
+): Promise<ReadonlySet<number>> {
+  const listed = new Set(cluster.vms.map(({ vmid }) => vmid))
+  const borne = new Set(
+    cluster.disks.flatMap(({ volumes }) => volumes.flatMap(({ vmid }) => (vmid === undefined ? [] : [vmid]))),
+  )
+  const odd = [...borne].filter(
+    (vmid) =>
+      !listed.has(vmid) && !rows.byPlace.has(`${cluster.name}/${vmid}`) && inRange(rules, cluster.name, vmid),
+  )
+  const held = await atMost(READS_AT_ONCE, odd, async (vmid) => {
+    try {
+      return !(await vms.isFree(vmid))
+    } catch (error) {
+      if (!isProxmoxError(error)) throw error
+      return false
+    }
+  })
+  return new Set(odd.filter((_, index) => held[index]))
 }
 
 function isWorthALook(vm: ListedVm, cluster: string, rows: Rows, rules: Rules): boolean {

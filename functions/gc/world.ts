@@ -25,6 +25,8 @@ export type ClusterView = Surroundings & {
   sights: ReadonlyMap<number, Sight>
   /** VMIDs whose configuration should have been read and could not be. */
   unread: ReadonlySet<number>
+  /** Numbers on disks that no listed VM has and no row: those that something holds all the same, which our token may not see. */
+  hidden: ReadonlySet<number>
 }
 
 /** … before any configuration was read. */

@@ -151,5 +151,9 @@ function summary(call: Call<unknown>, failures: ProxmoxError[]): ProxmoxError {
   const { code, sent, status } = last
   const words = failures.map(({ message }) => message.slice(message.indexOf(': ') + 2))
   const cause = new AggregateError(failures, 'no endpoint answered')
-  return problem(call, { code, sent, cause, ...(status === undefined ? {} : { status }) }, words.join('; '))
+  return problem(
+    call,
+    { code, sent, cause, ...(status === undefined ? {} : { status }) },
+    [...new Set(words)].join('; '),
+  )
 }

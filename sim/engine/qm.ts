@@ -99,7 +99,8 @@ const commands: Record<string, Command> = {
       else vm.config[key] = value
     }
     if (Object.keys(drives).length > 0) setDrives(cluster, node, vm.vmid, drives)
-    return `update VM ${vm.vmid}: ${Object.entries(values)
+    const removed = gone === undefined ? '' : `-delete ${gone} `
+    return `update VM ${vm.vmid}: ${removed}${Object.entries(values)
       .map(([key, value]) => `-${key} ${value}`)
       .join(' ')}\n`
   },

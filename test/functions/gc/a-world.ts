@@ -65,6 +65,7 @@ export const aCluster = (changes: Partial<ClusterView> = {}): ClusterView => ({
   vms: [],
   sights: new Map(),
   unread: new Set(),
+  hidden: new Set(),
   seeds: [],
   disks: [],
   clones: [],
