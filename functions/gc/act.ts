@@ -73,13 +73,14 @@ async function deleteOrphan(
   { cluster, vmid, uid }: Of<'delete orphan'>,
   { inventory, claims, queues, claimed }: Hands,
 ) {
-  if (isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
+  const seen = claimed(vmidPartition(cluster), String(vmid))
   const orphan = { type: 'Orphan', cluster, vmid, uid } satisfies Orphan
   const owner = keyOf(orphan)
+  // What was left to it once is waited for, also by a row that has come since.
+  if (seen?.leaving !== owner && isLive(await inventory.row(uid))) return overtaken(`${uid} has a row again`)
   if (isLive(await inventory.row(owner))) return overtaken('it is being deleted already')
   // The number stays taken until its deletion has proven it free, and its old owner, should it be asked for again, waits
   // for that. If it was quicker, the VM is its own again.
-  const seen = claimed(vmidPartition(cluster), String(vmid))
   if (!(await claims.leaveVmid({ cluster, vmid }, uid, owner, seen)))
     return overtaken('its number was taken anew')
   await queues.send('delete', orphan, { delaySeconds: 0 })

@@ -1,3 +1,4 @@
+import { vmidPartition } from '../../lib/claims.ts'
 import { HOLD_TAG, tagsOf } from '../../lib/names.ts'
 import type { ListedVm } from '../../lib/proxmox/index.ts'
 import type { Warning } from './event.ts'
@@ -31,7 +32,7 @@ export function findVms(cluster: ClusterView, scene: Scene): FoundVms {
 function unaccounted(vm: ListedVm, { mark, lock }: Ours, cluster: ClusterView, scene: Scene): FoundVms {
   const owner = scene.rows.byUid.get(mark.uid)
   const untagged = lacksTags(vm, scene) ? [noTags(vm, cluster.name, mark.uid, scene)] : []
-  if (isLive(owner)) {
+  if (isLive(owner) && !isLeft(vm.vmid, cluster, scene)) {
     // On its way between two places a row's VMs are nobody else's business.
     const atRest = owner.phase === 'Ready' || owner.phase === 'Failed'
     return { findings: [], warnings: atRest ? [...untagged, twoVms(vm, cluster.name, owner)] : [] }
@@ -49,6 +50,13 @@ function unaccounted(vm: ListedVm, { mark, lock }: Ours, cluster: ClusterView, s
   findings.push({ key, detail, action, ...(blocked === undefined ? {} : { blocked }) })
   return { findings: [...findings, ...stuckLock(vm, lock, cluster, mark.uid)], warnings }
 }
+
+/** Its uid was asked for again, and waits: a run that died, or a message that was lost, left the number to a row that never came. */
+const isLeft = (vmid: number, { name }: ClusterView, { world }: Scene) =>
+  world.claims.some(
+    ({ partition, sort, leaving }) =>
+      leaving !== undefined && partition === vmidPartition(name) && sort === String(vmid),
+  )
 
 function atItsPlace(
   vm: ListedVm,

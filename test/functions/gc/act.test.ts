@@ -163,6 +163,15 @@ describe('is done', () => {
         'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}',
       ],
     ],
+    [
+      '… whose number was left to a row that never came, also when its uid has a row again',
+      orphan,
+      { rows: [aSummary({ phase: 'Pending', place: undefined })], claim: { leaving: 'orphan#lab#5001' } },
+      [
+        'leave lab 5001 of a to orphan#lab#5001, s1',
+        'delete {"type":"Orphan","cluster":"lab","vmid":5001,"uid":"a"}',
+      ],
+    ],
     ['an expiry', expiry, { rows: [expired] }, ['delete {"type":"ProxyDeletionRequested","uid":"a"}']],
     ['a kick, on the queue of its step', kick, {}, ['delete {"type":"Resume","uid":"a","turn":7}']],
     ['the sweep of a seed', seed, {}, [`delete ${volume} on pve2`]],

@@ -144,6 +144,27 @@ describe('an orphan', () => {
     expectNothingLeft()
   })
 
+  it('whose message was lost goes before its uid, asked for again meanwhile, is made anew', async () => {
+    await open()
+    const { vmid } = await ready()
+    lab.ledger.drop('alpha')
+    await lab.gc()
+    await lab.grace()
+    const queues = { send: async () => {} }
+    expect(did(await lab.on(lab.beginGc({ interpose: (ports) => ({ ...ports, queues }) })))).toEqual([
+      'delete orphan: done',
+    ])
+    lab.request('alpha')
+    await lab.run(() => lab.row('alpha')?.parkedAt !== undefined)
+    expect(lab.row('alpha')).toMatchObject({ step: 'reserve' })
+    expect(did(await lab.gc())).toEqual(['delete orphan: done'])
+    await lab.run()
+    expect(lab.row(`orphan#lab#${vmid}`)?.phase).toBe('Deleted')
+    expect(lab.row('alpha')?.phase).toBe('Ready')
+    expect(lab.sim.tasks().filter(({ type }) => type === 'qmdestroy')).toHaveLength(1)
+    expect(lab.queues.deadLetters).toEqual([])
+  })
+
   // Report: scrapoxy/scrapoxy#105
   it('without its tags is found by its number', async () => {
     await open()
