@@ -163,7 +163,7 @@ describe('mapping', () => {
       if (sizes.length <= 3) await new Promise<void>((resolve) => held.push(resolve))
       running -= 1
     }, 3)
-    await vi.waitFor(() => expect(held).toHaveLength(3))
+    await vi.waitFor(() => expect(held).toHaveLength(3), { timeout: 20_000 })
     // While all three are busy the rest stays in the queue.
     expect(await left()).toBeGreaterThan(14)
     for (const release of held) release()
