@@ -140,7 +140,9 @@ describe('of the token, the password and the publisher’s userData', () => {
     const config = ['--config', join(folder, 'config.yml')]
     const lines = [
       ...both('list', '--all'),
-      ...uids.flatMap((uid) => [...both('get', uid), ...both('explain', uid), ...both('dlq', 'show', uid)]),
+      ...uids.flatMap((uid) => [...both('get', uid), ['dlq', 'show', uid]]),
+      ...['shop-0', 'fine'].flatMap((uid) => both('explain', uid)),
+      ['dlq', 'show', 'shop-0', '--json'],
       ['get', 'userdata#fine'],
       ['explain', 'userdata#fine'],
       ['delete', 'userdata#fine'],

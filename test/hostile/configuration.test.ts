@@ -79,14 +79,14 @@ describe('a configuration, whatever it is,', () => {
       fc.property(mutated(full), fc.boolean(), (document, asJson) => {
         reads(asJson ? jsonOf(document) : stringify(document ?? null))
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     )
   })
 
   it('is used or refused by its fields: the example with letters changed', () => {
     fc.assert(
       fc.property(mangled(example), (text) => void reads(text)),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 
@@ -103,7 +103,7 @@ describe('a configuration, whatever it is,', () => {
         ),
         (text) => void reads(text),
       ),
-      { numRuns: 400 },
+      { numRuns: 250 },
     )
   })
 
@@ -175,7 +175,7 @@ describe('egress check --config', () => {
     timeout: 120_000,
   }, async () => {
     const texts = [
-      ...fc.sample(fc.oneof(mutated(full).map(jsonOf), mangled(example), fc.string({ unit: 'binary' })), 10),
+      ...fc.sample(fc.oneof(mutated(full).map(jsonOf), mangled(example), fc.string({ unit: 'binary' })), 6),
       laughs(),
       nested(5_000),
       'deployment: !secret abc',
@@ -198,7 +198,6 @@ describe('egress check --config', () => {
       '',
       'a\0b',
     ]
-    const before = await egressSeveral([['check', '--config', join(root, 'config/example.yml')]])
     const { ran, rssMiB } = await egressSeveral(paths.map((path) => ['check', '--config', path]))
     expect(ran).toHaveLength(paths.length)
     for (const { line, code, out, err } of ran) {
@@ -209,7 +208,8 @@ describe('egress check --config', () => {
       expect(err.split('\n').length).toBeLessThan(40)
       if (code === 2) expect(out + err).toMatch(/got .+, wanted |cannot be read|: .+ is /)
     }
-    expect(rssMiB - before.rssMiB).toBeLessThan(400)
+    // A command that reads a good one takes some 130.
+    expect(rssMiB).toBeLessThan(500)
   })
 })
 

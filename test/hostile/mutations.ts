@@ -98,7 +98,11 @@ function pathsOf(value: unknown, path: Path = []): Path[] {
 
 const valueAt = (document: unknown, path: Path): unknown =>
   path.reduce<unknown>(
-    (value, key) => (isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined),
+    // What a list brings along by nature, no document holds.
+    (value, key) =>
+      (isObject(value) || Array.isArray(value)) && Object.hasOwn(value, key)
+        ? Reflect.get(value, key)
+        : undefined,
     document,
   )
 

@@ -72,7 +72,7 @@ describe('the file of a stage, whatever it is,', () => {
         ),
         reads,
       ),
-      { numRuns: 120 },
+      { numRuns: 80 },
     )
   })
 
@@ -90,7 +90,7 @@ describe('the configuration of a stage, whatever it is,', () => {
         writeFileSync(join(folder, 'config/test.yml'), jsonOf(document))
         reads(jsonOf(stage))
       }),
-      { numRuns: 120 },
+      { numRuns: 80 },
     )
   })
 })
