@@ -132,7 +132,7 @@ describe('sim: guest: tinyproxy', () => {
     it.each(access)('serves with %j as the table says', async (conf, ...wanted) => {
       const policy = { ...parse(`Port 8888\n${conf}\n`), port: 0 }
       const port = await freePort()
-      const proxy: ProxyServer = await openProxy({ ...policy, port }, '127.0.0.1')
+      const proxy: ProxyServer = await openProxy({ ...policy, port }, HERE)
       expect(await ask(port)).toEqual(wanted)
       await proxy.close()
     })
@@ -144,7 +144,7 @@ describe('sim: guest: tinyproxy', () => {
       ): Promise<{ port: number; starts: boolean; stop: () => Promise<void> }> {
         const port = await freePort()
         const file = join(folder, `${port}.conf`)
-        await writeFile(file, `Port ${port}\nListen 127.0.0.1\n${conf}\n`)
+        await writeFile(file, `Port ${port}\nListen ${HERE}\n${conf}\n`)
         const child: ChildProcess = spawn('/usr/bin/tinyproxy', ['-d', '-c', file], { stdio: 'ignore' })
         const ended = once(child, 'exit')
         const starts = await Promise.race([ended.then(() => false), reachable(port, child).then(() => true)])
@@ -174,6 +174,12 @@ describe('sim: guest: tinyproxy', () => {
   })
 })
 
+/**
+ * Where the proxies of these tests listen, as nobody else does. Nor can a connection from 127.0.0.1 to a port where nobody is be
+ * its own other end here, which a kernel that happens to choose the same port for both makes of it.
+ */
+const HERE = '127.93.7.1'
+
 async function listen(server: ReturnType<typeof createTcpServer>): Promise<number> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -191,7 +197,7 @@ async function freePort(): Promise<number> {
 
 async function reachable(port: number, child: ChildProcess): Promise<void> {
   while (child.exitCode === null) {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, HERE)
     const isOpen = await new Promise((resolve) =>
       socket.on('connect', () => resolve(true)).on('error', () => resolve(false)),
     )
@@ -203,7 +209,7 @@ async function reachable(port: number, child: ChildProcess): Promise<void> {
 }
 
 async function statusOf(port: number, request: string): Promise<number> {
-  const socket = connect(port, '127.0.0.1', () => socket.write(request))
+  const socket = connect(port, HERE, () => socket.write(request))
   let text = ''
   for await (const chunk of socket) {
     text += chunk
