@@ -157,7 +157,8 @@ async function ownClaim(
         capSeconds: LEAVING_CAP_SECONDS,
       })
     const place = placed(number.vmid)
-    if (number.cluster !== place.cluster) continue
+    // An earlier generation was to be elsewhere. `release` can look there, gives back what it finds and comes here again.
+    if (number.cluster !== place.cluster) return next('release')
     if (row.littered?.includes(place.vmid)) {
       if (!(await claims.free(claim))) return wait(CHANGED, 1)
       continue

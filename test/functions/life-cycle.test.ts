@@ -203,6 +203,31 @@ describe('a higher generation', () => {
   })
 
   // Report: projectcalico/felix#233
+  it('in another cluster moves it there, and keeps nothing in the first', async () => {
+    await open({ besides: ['west'] })
+    lab.request('alpha')
+    await settled(lab, 'alpha')
+    lab.request('alpha', { generation: 2, spec: { zone: 'west-1' } })
+    await lab.run()
+    const { phase, place, address } = lab.row('alpha') ?? {}
+    expect({ phase, cluster: place?.cluster }).toEqual({ phase: 'Ready', cluster: 'west' })
+    expect(lab.sim.vms().filter(({ template }) => !template)).toEqual([])
+    expect(
+      lab.claims
+        .all()
+        .map(({ partition, sort }) => `${partition} ${sort}`)
+        .sort(),
+    ).toEqual([`address#west#${address} 0`, `vmid#west ${place?.vmid}`])
+  })
+
+  it('in another cluster gives back the number that a process which died had claimed in the first', async () => {
+    await open({ besides: ['west'] })
+    await lab.claims.takeVmid('lab', 5001, 'alpha')
+    lab.request('alpha', { generation: 2, spec: { zone: 'west-1' } })
+    expect(await settled(lab, 'alpha')).toMatchObject({ phase: 'Ready', place: { cluster: 'west' } })
+    expect(lab.claims.all().filter(({ partition }) => partition.includes('#lab'))).toEqual([])
+  })
+
   it('replaces a ready proxy, which keeps its MAC', async () => {
     await open()
     lab.request('alpha')
