@@ -32,7 +32,7 @@ export const taskPollSeconds = (ageMs: number) => Math.min(5, Math.max(1, Math.f
 /**
  * How soon one who waits for a place in a queue asks again: 1 s to a bound that grows from 4 s to 20 s with the wait,
  * spread evenly. Those who began to wait together would else all ask in the same second, and leave a place that comes
- * free in the next one unused.
+ * free in the next one unused. By a clock that is behind the one of who entered the step, it has waited less than nothing.
  */
 export function placeSeconds({
   uid,
@@ -43,6 +43,6 @@ export function placeSeconds({
   turn: number
   waitedSeconds: number
 }): number {
-  const bound = Math.min(20, 4 + Math.floor(waitedSeconds / 15))
+  const bound = Math.min(20, 4 + Math.floor(Math.max(0, waitedSeconds) / 15))
   return 1 + (hashNumber(`${uid}#${turn}`) % bound)
 }

@@ -53,6 +53,7 @@ export function createMemoryQueues(now: () => number, visibilityMs: number): Mem
   return {
     publish: (side, body, carrier) => put(side, body, 0, carrier),
     async send(side, message, { delaySeconds, carrier }) {
+      if (!Number.isFinite(delaySeconds)) throw new Error(`DelaySeconds cannot be ${delaySeconds}`)
       const delayMs = Math.min(Math.max(Math.ceil(delaySeconds), 0), 900) * 1000
       put(side, JSON.stringify(message), delayMs, carrier)
     },

@@ -103,7 +103,13 @@ export function createMemoryTables(tables: Record<string, Keys>, timesSent: () =
 }
 
 /** As it would come back from a table: what is undefined is not there, and nothing is shared with who wrote it. */
-const copy = (item: Item): Item => frozen(JSON.parse(JSON.stringify(item)))
+const copy = (item: Item): Item => frozen(JSON.parse(JSON.stringify(item, (_, value) => stored(value))))
+
+/** The SDK refuses to send what DynamoDB has no number for, where JSON would make null of it. */
+function stored(value: unknown): unknown {
+  if (typeof value !== 'number' || Number.isFinite(value)) return value
+  throw new Error(`Special numeric value ${value} is not allowed`)
+}
 
 /** Who reads it gets what is stored, and cannot change it. */
 function frozen<T>(value: T): T {

@@ -101,6 +101,14 @@ describe('backoff: a place in a queue', () => {
     )
   })
 
+  // At 46 to 60 s the bound was nothing, and the next time no number.
+  it('is asked for again within 4 s by a clock that is behind', () => {
+    for (let behind = 0; behind <= 300; behind++) {
+      expect(ask('alpha', behind, -behind)).toBeGreaterThanOrEqual(1)
+      expect(ask('alpha', behind, -behind)).toBeLessThanOrEqual(4)
+    }
+  })
+
   it('is not asked for by all in the same second, nor by one at the same pace for ever', () => {
     const uids = Array.from({ length: 40 }, (_, index) => `proxy-${index}`)
     expect(new Set(uids.map((uid) => ask(uid, 3, 60))).size).toBe(8)
