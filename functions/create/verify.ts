@@ -36,5 +36,5 @@ async function silent(
   if (sight.kind === 'unclear') return sight.outcome
   if (sight.kind === 'gone') return madeAgain(row)
   if ((await vms.status(sight.vm)).qmp === 'stopped') return startedAgain(row, sight.vm.node)
-  return wait(`the proxy does not answer: ${detail}`, Math.min(5, 1 + row.waitedSeconds / 5))
+  return wait(`the proxy does not answer: ${detail}`, Math.min(5, Math.max(1, 1 + row.waitedSeconds / 5)))
 }
