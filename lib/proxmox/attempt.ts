@@ -90,8 +90,21 @@ function codeOf(cause: unknown): string | undefined {
 
 // Something between us and Proxmox may quote the request back at us.
 function withoutToken(answer: RawAnswer, token: string): RawAnswer {
-  const hide = concealer(secretsOf(token))
+  const hide = hiderOf(token)
   return { ...answer, reason: hide(answer.reason), body: hide(answer.body) }
+}
+
+const hiders = new Map<string, ReturnType<typeof concealer>>()
+/** As many tokens as a process has clusters, twice while they are replaced; made once for each, since every answer is looked through. */
+const fewHiders = 32
+
+function hiderOf(token: string): ReturnType<typeof concealer> {
+  const known = hiders.get(token)
+  if (known) return known
+  if (hiders.size >= fewHiders) hiders.clear()
+  const hide = concealer(secretsOf(token))
+  hiders.set(token, hide)
+  return hide
 }
 
 /** The part of a token that is no secret. What does not look like one is shown to nobody. */
