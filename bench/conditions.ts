@@ -10,6 +10,11 @@ export const durations = { cloneMs: 6000 }
 /** Ways that take no time: what is left of the overhead is the design's. */
 export const NO_WAYS: Ways = { tableMs: 0, queueMs: 0, pickUpMs: 0, proxmoxMs: 0 }
 /**
+ * The shortest ways there are: a millisecond each. Without any, all of a hundred do what they do in the same instants, on the whole
+ * seconds of the queue, and whoever asks for a place in the second in which it comes free may ask right before it does.
+ */
+export const SHORT_WAYS: Ways = { tableMs: 1, queueMs: 1, pickUpMs: 1, proxmoxMs: 1 }
+/**
  * Ways as they are from a function in a VPC: an assumption, for what they add to the design's own time. A write of
  * DynamoDB in single-digit milliseconds, a message that is fetched by a waiting long poll, Proxmox behind a VPN.
  */
