@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ReceiveMessageCommand, SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs'
+import { ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs'
 import type { SQSEvent } from 'aws-lambda'
 import { definition as creation } from '../functions/create/definition.ts'
 import { cycle as createCycle } from '../functions/create/steps.ts'
@@ -17,6 +17,7 @@ import { createOpened } from '../local/opened.ts'
 import type { Pace } from './in-memory.ts'
 import { createInstantProxmox } from './instant.ts'
 import { instantConfig, NODES, requested, unwanted } from './instant-config.ts'
+import { sendEvents } from './send-events.ts'
 import { type Usage, usageNow, used } from './usage.ts'
 
 type Where = Omit<Emulators, 'close'>
@@ -105,9 +106,9 @@ async function run(options: {
     const uids = Array.from({ length: lives }, (_, index) => `proxy-${index}`)
     const startedMs = performance.now()
     const before = usageNow()
-    await send(client, queues.create.url, uids.map(requested))
+    await sendEvents(client, queues.create.url, uids.map(requested))
     await outcomes(client, where.events.url, 'ProxyReady', lives)
-    await send(client, queues.delete.url, uids.map(unwanted))
+    await sendEvents(client, queues.delete.url, uids.map(unwanted))
     await outcomes(client, where.events.url, 'ProxyDeleted', lives)
     return {
       lives,
@@ -118,15 +119,6 @@ async function run(options: {
   } finally {
     await Promise.all(feeds.map((feed) => feed.stop()))
     client.destroy()
-  }
-}
-
-async function send(client: SQSClient, QueueUrl: string, events: object[]): Promise<void> {
-  for (let first = 0; first < events.length; first += 10) {
-    const Entries = events
-      .slice(first, first + 10)
-      .map((event, index) => ({ Id: String(index), MessageBody: JSON.stringify(event) }))
-    await client.send(new SendMessageBatchCommand({ QueueUrl, Entries }))
   }
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
 import { parse, stringify } from 'yaml'
+import { vmidPartition } from '../lib/claims.ts'
 import type { Row } from '../lib/record.ts'
 import { credentials, REGION } from '../local/account.ts'
 import { type Emulators, startEmulators } from '../local/emulators.ts'
@@ -132,7 +133,9 @@ async function store({ endpoints, tables }: Emulators, rows: readonly Row[]): Pr
   const dynamodb = new DynamoDBClient({ endpoint: endpoints.dynamodb, region: REGION, credentials })
   const client = DynamoDBDocumentClient.from(dynamodb, { marshallOptions: { removeUndefinedValues: true } })
   const claims = rows.flatMap(({ uid, place }) =>
-    place ? [{ partition: `vmid#${place.cluster}`, sort: String(place.vmid), owner: uid, claimedAt: 0 }] : [],
+    place
+      ? [{ partition: vmidPartition(place.cluster), sort: String(place.vmid), owner: uid, claimedAt: 0 }]
+      : [],
   )
   for (const [table, items] of [
     [tables.proxies, rows],

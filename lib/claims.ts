@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { conditional, type Item } from './conditional.ts'
 import type { Cluster } from './config.ts'
 import { type From, pagesWhere } from './pages-where.ts'
-import type { Place } from './record.ts'
+import type { Place, Row } from './record.ts'
 import { createSlots, type Slots } from './slots.ts'
 import { noteSuspects } from './suspects.ts'
 
@@ -49,6 +49,7 @@ export type Numbered = { cluster: string; vmid: number }
 
 const VMID = 'vmid#'
 const ADDRESS = 'address#'
+const CLONE = 'clone#'
 const AGENT_TURN_MS = 30_000
 
 // The named parts of conditions.
@@ -72,10 +73,14 @@ export const vmidPartition = (cluster: string) => `${VMID}${cluster}`
 export const addressPartition = (cluster: string, address: string) => `${ADDRESS}${cluster}#${address}`
 export const isOfAddress = ({ partition }: Pick<Claim, 'partition'>) => partition.startsWith(ADDRESS)
 
+/** Whether a step works in a place of its storage's queue. */
+export const needsSlot = (step: Row['step']) => step === 'clone' || step === 'destroy'
+export const isOfSlot = ({ partition }: Pick<Claim, 'partition'>) => partition.startsWith(CLONE)
+
 /** The queue of clones and destroys of a storage: Proxmox's storage lock lets about one through at a time and gives up after 10 s. */
 export function slotPartition(place: Place, { storageShared }: Cluster): string {
   const node = storageShared ? '' : `#${place.node}`
-  return `clone#${place.cluster}#${place.storage}${node}`
+  return `${CLONE}${place.cluster}#${place.storage}${node}`
 }
 
 /** The places of a zone that may have so many proxies and no more. */

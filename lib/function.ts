@@ -1,4 +1,4 @@
-import { type Claims, slotPartition } from './claims.ts'
+import { type Claims, needsSlot, slotPartition } from './claims.ts'
 import type { Cluster, Config } from './config.ts'
 import type { Continue, Resume } from './events.ts'
 import { hintFor, type Subject } from './hints.ts'
@@ -94,10 +94,7 @@ export const leaseMs = ({ timings }: Config) =>
 /** How long a call that was not answered may still run, as any of our clocks counts it: one writes the end, another reads it. */
 export const settleMs = ({ timings }: Config) => (timings.settleSeconds + timings.maxClockSkewSeconds) * 1000
 
-/** The steps that work in a place of their storage's queue. */
-const SLOT_STEPS: ReadonlySet<Row['step']> = new Set(['clone', 'destroy'])
-
 async function leaveSlot({ step, place, uid }: Row, claims: Claims, config: Config): Promise<void> {
   const cluster = place && config.clusters[place.cluster]
-  if (SLOT_STEPS.has(step) && place && cluster) await claims.freeSlots(slotPartition(place, cluster), uid)
+  if (needsSlot(step) && place && cluster) await claims.freeSlots(slotPartition(place, cluster), uid)
 }

@@ -1,5 +1,6 @@
 import { type DynamoDBDocumentClient, GetCommand, QueryCommand } from '@aws-sdk/lib-dynamodb'
 import { itemsOf } from './batch-get.ts'
+import { vmidPartition } from './claims.ts'
 import { pagesWhere } from './pages-where.ts'
 import { type Phase, Row, readStored, UnreadableRow } from './record.ts'
 import { uidsInPhase } from './rows-in-phase.ts'
@@ -71,7 +72,7 @@ export const rowNow =
 export const claimedVmids =
   (client: DynamoDBDocumentClient, table: string) =>
   async (cluster: string): Promise<number[]> => {
-    const pages = pagesWhere(client, { table }, ['partition', `vmid#${cluster}`], ['sort'])
+    const pages = pagesWhere(client, { table }, ['partition', vmidPartition(cluster)], ['sort'])
     const vmids: number[] = []
     for await (const { Items: items = [] } of pages) vmids.push(...items.map(({ sort }) => Number(sort)))
     return vmids

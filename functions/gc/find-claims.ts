@@ -1,10 +1,15 @@
-import { addressPartition, type Claim, isOfAddress, keeperOf, numberOf } from '../../lib/claims.ts'
+import {
+  addressPartition,
+  type Claim,
+  isOfAddress,
+  isOfSlot,
+  keeperOf,
+  needsSlot,
+  numberOf,
+} from '../../lib/claims.ts'
 import type { RowSummary } from '../../lib/inventory.ts'
 import { type Finding, type Scene, silence, silentNodes } from './finding.ts'
 import { type ClusterView, isLive } from './world.ts'
-
-/** The steps that work in a place of their storage's queue. */
-const SLOT_STEPS: ReadonlySet<string | undefined> = new Set(['clone', 'destroy'])
 
 /** Claims whose row is gone, and those that a row which is there does not need. */
 export function findClaims(scene: Scene): Finding[] {
@@ -35,7 +40,7 @@ export function findClaims(scene: Scene): Finding[] {
  * in a storage's queue is for two steps alone; a proxy that is ready is at one number and one address.
  */
 export function isSpare(claim: Claim, { phase, step, place, address }: RowSummary): boolean {
-  if (claim.partition.startsWith('clone#')) return !SLOT_STEPS.has(step)
+  if (isOfSlot(claim)) return !needsSlot(step)
   if (phase !== 'Ready' || !place) return false
   const number = numberOf(claim)
   if (number) return number.cluster !== place.cluster || number.vmid !== place.vmid

@@ -1,4 +1,4 @@
-import { keeperOf } from '../../lib/claims.ts'
+import { keeperOf, vmidPartition } from '../../lib/claims.ts'
 import type { Suspect } from '../../lib/suspects.ts'
 import { type Finding, type Scene, silence } from './finding.ts'
 import { inRange } from './rules.ts'
@@ -53,7 +53,7 @@ export function findDisks(cluster: ClusterView, scene: Scene): Finding[] {
 
 /** Claimed numbers of a cluster, with the uids whose rows give them back. */
 export function ownersOf(cluster: string, { world }: Pick<Scene, 'world'>): ReadonlyMap<number, string> {
-  const claims = world.claims.filter(({ partition }) => partition === `vmid#${cluster}`)
+  const claims = world.claims.filter(({ partition }) => partition === vmidPartition(cluster))
   return new Map(claims.map((claim) => [Number(claim.sort), keeperOf(claim)]))
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { seeded } from '../lab/lab.ts'
-import { expectMet, expectNoStrays, type Plot } from './plots.ts'
+import { expectMet, expectNoStrays, type Plot, play } from './plots.ts'
 import { type Fate, type Numbered, openStage } from './stage.ts'
 
 /**
@@ -49,11 +49,7 @@ async function live(plot: Plot, deaths: Death[]): Promise<Numbered[]> {
     ...(deaths.some(({ when }) => when === 'asleep') && { post: () => [0, COPY_AFTER_MS] }),
   })
   try {
-    await plot.before(stage)
-    stage.count(true)
-    plot.event(stage)
-    await plot.meanwhile?.(stage)
-    await stage.run()
+    await play(plot, stage)
     expectMet(stage, 'alpha', plot.wish)
     // What was sent before may still run, and what is nobody's may still appear.
     await stage.lab.clock.advance(HOUR_MS)

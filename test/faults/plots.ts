@@ -20,6 +20,15 @@ export type Plot = {
   thinned?: number
 }
 
+/** Lives a plot until nothing moves any more; what is done counts from its event on. */
+export async function play(plot: Plot, stage: Stage): Promise<void> {
+  await plot.before(stage)
+  stage.count(true)
+  plot.event(stage)
+  await plot.meanwhile?.(stage)
+  await stage.run()
+}
+
 const spec = { zone: 'lab-1', image: 'debian-12' }
 
 export const ask = (stage: Stage, uid: string, generation = 1, delayMs = 0, zone = spec.zone) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { GRACE_MS, seeingWorld, withGc } from '../lab/gc-lab.ts'
-import { expectMet, expectNoStrays, type Plot, plots } from './plots.ts'
+import { expectMet, expectNoStrays, type Plot, play, plots } from './plots.ts'
 import { type Numbered, openStage, type Stage } from './stage.ts'
 
 /** Far past lease and `settleSeconds`: its successors have met the wish meanwhile. */
@@ -17,11 +17,7 @@ async function live(plot: Plot, at: number, then: (stage: Stage) => Promise<void
     fate: ({ number }) => (number === at ? { kind: 'sleeps', ms: ASLEEP_MS } : { kind: 'done' }),
   })
   try {
-    await plot.before(stage)
-    stage.count(true)
-    plot.event(stage)
-    await plot.meanwhile?.(stage)
-    await stage.run()
+    await play(plot, stage)
     await stage.lab.clock.advance(ASLEEP_MS)
     await stage.run()
     stage.watch.look()

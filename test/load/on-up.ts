@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DynamoDBClient, ScanCommand } from '@aws-sdk/client-dynamodb'
-import { GetQueueAttributesCommand, SendMessageBatchCommand, SQSClient } from '@aws-sdk/client-sqs'
+import { SQSClient } from '@aws-sdk/client-sqs'
 import { stringify } from 'yaml'
 import { BOOT_MS, durations } from '../../bench/conditions.ts'
+import { sendEvents } from '../../bench/send-events.ts'
+import { countQueue } from '../../cli/queue-counts.ts'
 import type { Row } from '../../lib/record.ts'
 import { credentials } from '../../local/account.ts'
 import { createOpened } from '../../local/opened.ts'
@@ -44,7 +46,7 @@ try {
     name: uid,
     spec: { zone: 'lab-1', image: 'debian-12' },
   }))
-  await send(sqs, here.run().queues.create.url, asked)
+  await sendEvents(sqs, here.run().queues.create.url, asked)
   const ready = await untilAll(
     'Ready',
     (rows) => rows.length === count && rows.every(({ phase }) => phase === 'Ready'),
@@ -62,7 +64,7 @@ try {
   demand('an endpoint each', new Set(ready.map(({ endpoint }) => endpoint)).size === count)
 
   const removedMs = Date.now()
-  await send(
+  await sendEvents(
     sqs,
     here.run().queues.delete.url,
     uids.map((uid) => ({ type: 'ProxyDeletionRequested', uid })),
@@ -123,16 +125,6 @@ function at(service: 'sqs' | 'dynamodb') {
   return { endpoint: endpoints[service], region, credentials }
 }
 
-async function send(sqs: SQSClient, QueueUrl: string, events: object[]): Promise<void> {
-  for (let first = 0; first < events.length; first += 10) {
-    const Entries = events
-      .slice(first, first + 10)
-      .map((event, index) => ({ Id: String(index), MessageBody: JSON.stringify(event) }))
-    const { Failed = [] } = await sqs.send(new SendMessageBatchCommand({ QueueUrl, Entries }))
-    if (Failed.length > 0) throw new Error(`not sent: ${JSON.stringify(Failed)}`)
-  }
-}
-
 /** Looks at all rows until that holds; they may be slow, but not stand still. */
 async function untilAll(phase: Row['phase'], holds: (rows: Row[]) => boolean): Promise<Row[]> {
   let [told, toldMs] = ['', Date.now()]
@@ -190,15 +182,9 @@ async function claims(): Promise<number> {
 async function deadLetters(sqs: SQSClient): Promise<number> {
   const { create, delete: others } = here.run().queues
   const counts = await Promise.all(
-    [create, others].map(async ({ deadLetters: { url: QueueUrl } }) => {
-      const names = ['ApproximateNumberOfMessages', 'ApproximateNumberOfMessagesNotVisible'] as const
-      const { Attributes } = await sqs.send(
-        new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...names] }),
-      )
-      return names.reduce((sum, name) => sum + Number(Attributes?.[name]), 0)
-    }),
+    [create, others].map(({ deadLetters }) => countQueue(sqs, deadLetters.url)),
   )
-  return counts.reduce((sum, letters) => sum + letters)
+  return counts.reduce((sum, { visible, inFlight }) => sum + visible + inFlight, 0)
 }
 
 function demand(what: string, holds: boolean): void {
